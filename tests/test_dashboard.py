@@ -19,7 +19,7 @@ import pytest
 from browser import Browser, program
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed
-from test_monitoring import HOSTILE, cached, cycle, ended, full, totals
+from test_monitoring import HOSTILE, cached, cycle, ended, full, nothing, totals
 
 import bsjoin
 from bsjoin.errors import ArgumentError
@@ -146,6 +146,29 @@ def test_connections_are_few_and_faults_are_logged(
     assert "a request has failed: ZeroDivisionError" in caplog.text
 
 
+def test_a_process_without_a_thread_to_spare_answers_again_later(
+    page: pages.Dashboard, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as full:
+        full.setattr(threading.Thread, "start", start)
+        for _ in range(pages._CONNECTIONS + 1):
+            with pytest.raises((OSError, http.client.HTTPException)):
+                ask(page, "/data.json")
+    assert ask(page, "/data.json").status == 200
+
+
+def test_requests_that_are_refused_keep_no_page_open(page: pages.Dashboard) -> None:
+    asked = page._server.asked
+    for told in ({"Host": "evil.example"}, {"Sec_Fetch_Site": "cross-site"}):
+        assert ask(page, "/data.json", **told).status == 403
+    assert page._server.asked == asked
+    assert ask(page, "/data.json").status == 200
+    assert page._server.asked > asked
+
+
 def test_arguments_that_cannot_be_used_say_why(page: pages.Dashboard) -> None:
     query = Query()
     for given, told in (
@@ -158,13 +181,26 @@ def test_arguments_that_cannot_be_used_say_why(page: pages.Dashboard) -> None:
     for port in (-1, 1 << 16, "4040", True, 1.0):
         with pytest.raises(ArgumentError, match=r"port=.*: give a number from 1 to 65535"):
             bsjoin.dashboard(Query2(), port=port)  # type: ignore[arg-type]
-    for hosts in ("books.example", [""], [7]):
+    for hosts in (
+        "books.example", [""], [7], ["https://books.example"], ["books.example:443"], ["a/b"],
+        ["b\u00fccher.example"],
+    ):  # fmt: skip
         with pytest.raises(ArgumentError, match="hosts="):
             bsjoin.dashboard(Query2(), hosts=hosts)  # type: ignore[arg-type]
+    with bsjoin.dashboard(Query2(), hosts=iter(["Books.example", "2001:db8::1"])) as made:  # type: ignore[arg-type]
+        for host in ("books.example:443", "[2001:db8::1]:443"):
+            assert ask(made, "/data.json", Host=host).status == 200
     taken = page._server.server_port
     with pytest.raises(ArgumentError, match=rf"port={taken}: .*in use.*port=0 takes any"):
         bsjoin.dashboard(Query2(), port=taken)
     assert query.isActive
+
+
+class Broken(Query):
+    """A query that ends with an error."""
+
+    def exception(self) -> Exception:
+        return ValueError("postgresql://me:secret@db/shop is away")
 
 
 class Query2(Query):
@@ -242,6 +278,47 @@ def test_looks_cost_a_hundredth_and_one_that_waits_does_not_stop_them(
     assert looks == 2
 
 
+def test_the_next_look_comes_half_a_minute_later_whatever_a_look_and_its_text_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    spent = iter(range(0, 9000, 60))
+    monkeypatch.setattr("bsjoin.monitoring.watching.time.thread_time", lambda: next(spent))
+    found = Watched([Steps(ended(0))])
+    found.look()
+    found.as_json()
+    assert 0 < found._next - time.monotonic() <= watching._LONGEST_S
+
+
+def test_a_query_that_is_given_twice_is_shown_twice_and_read_once() -> None:
+    query = Steps(ended(0))
+    found = Watched([query, query], every_s=0)
+    look(found)
+    shown = json.loads(found.as_json())["queries"]
+    assert [[one["n"] for one in each["batches"]] for each in shown] == [[0], [0]]
+    assert found.totals.of("q").batches == 1  # type: ignore[union-attr]
+
+
+def test_a_version_is_told_once_of_the_micro_batch_that_took_it_up() -> None:
+    later = (cycle(n, table_version=2) for n in range(3, 110))
+    rows = [cycle(0), nothing(1), cycle(2), *later, nothing(110)]
+    (join,) = shown(totals(*rows))["joins"]
+    assert [(one["version"], one["n"]) for one in join["versions"]] == [(1, 0), (2, 3)]
+
+
+def test_nulls_alone_have_no_share_in_the_cache() -> None:
+    (join,) = shown(totals(cycle(0, cache=cached(hits=0, misses=0)), cycle(1, cache=cached())))[
+        "joins"
+    ]
+    assert [one["cached"] for one in join["history"]] == [None, 0.9]
+
+
+def shown(known: Any) -> Any:
+    """What the page shows of a query."""
+    found = Watched([Query()])
+    found.totals._queries["q"], found._ids[0] = known, "q"
+    return json.loads(found.as_json())["queries"][0]
+
+
 def test_the_micro_batch_before_an_idle_report_is_read() -> None:
     query = Steps(ended(5))
     found = Watched([query], every_s=0)
@@ -306,10 +383,6 @@ def numbers(found: Watched) -> list[int]:
 
 
 def test_a_query_that_fails_is_told() -> None:
-    class Broken(Query):
-        def exception(self) -> Exception:
-            return ValueError("postgresql://me:secret@db/shop is away")
-
     broken = Broken()
     broken.isActive = False
     found = Watched([broken])
@@ -411,6 +484,29 @@ def test_what_is_not_there_any_more_leaves_and_what_is_new_is_in_its_place(
     assert "Most frequent keys" in browser.run("document.body.innerText")
 
 
+def test_queries_that_fail_are_told_and_what_is_paused_stays(browser: Browser) -> None:
+    queries = [Broken(), Broken()]
+    queries[1].isActive = False
+    with pages.Dashboard(Watched(queries, every_s=0), 0, frozenset()) as page:
+        state = "document.getElementById('state').textContent"
+        browser.look()
+        browser.open(page.url, f"{state} === '1 of 2 queries run'")
+        browser.run("window.answered = fetch; window.asks = 0; window.fetch = async (...given) => {"
+                    "  asks += 1; pause.click(); const found = await answered(...given);"
+                    "  window.asked = true; return found; }; 1")  # fmt: skip
+        queries[0].isActive = False
+        page._server.watched.look()
+        browser.run("look()")
+        browser.wait("window.asked")
+        browser.run("new Promise((done) => setTimeout(done, 100))")
+        assert browser.run(state) == "1 of 2 queries run"  # the answer came after the pause
+        browser.run("window.fetch = answered; pause.click()")
+        browser.wait(f"{state} === 'All queries have ended, 2 of 2 failed'")
+    with pages.Dashboard(Watched(queries[:1]), 0, frozenset()) as page:
+        browser.open(page.url, f"{state} === 'The query has failed'")
+        browser.open("about:blank")
+
+
 def test_colours_can_be_told_apart_and_nothing_is_cut_off(
     page: pages.Dashboard, browser: Browser
 ) -> None:
@@ -477,8 +573,10 @@ def test_it_works_below_a_path_and_says_when_it_is_closed(
         threading.Thread(target=proxy.serve_forever, args=(0.05,), daemon=True).start()
         base = f"http://127.0.0.1:{proxy.server_port}/user/me/proxy/4040"
         browser.look()
+        for path in (base, f"http://127.0.0.1:{page._server.server_port}//two/slashes"):
+            browser.open(path, DRAWN)
+            assert browser.run("document.getElementById('metrics').href") == f"{path}/metrics"
         browser.open(base, DRAWN)
-        assert browser.run("document.getElementById('metrics').href") == f"{base}/metrics"
         page.close()
         browser.run("look()")
         browser.wait("document.getElementById('state').textContent.startsWith('No connection')")

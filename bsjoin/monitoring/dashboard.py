@@ -121,8 +121,8 @@ def dashboard(*queries: Any, port: int = 0, hosts: Sequence[str] = ()) -> Dashbo
 
     Returns:
         A :class:`Dashboard` with the address in ``url``. The page ends by ``close()``, at the end
-        of a ``with`` block, with the process, ten minutes after the last query has ended, and a
-        day after the last request.
+        of a ``with`` block, with the process, and when nobody has asked for it for a day, or for
+        ten minutes if the last query has ended that long ago, too.
 
     Raises:
         ArgumentError: there is no query, one is something else, or the port cannot be had.
@@ -142,15 +142,33 @@ def dashboard(*queries: Any, port: int = 0, hosts: Sequence[str] = ()) -> Dashbo
             )
     if type(port) is not int or not 0 <= port < 1 << 16:
         raise ArgumentError(f"port={port!r}: give a number from 1 to 65535, or 0 for any free one")
-    if isinstance(hosts, str) or not all(isinstance(one, str) and one for one in hosts):
-        raise ArgumentError(f"hosts={hosts!r}: give a list of names, as ['notebooks.example.org']")
+    if isinstance(hosts, str) or not all(map(_is_host, names := [*hosts])):
+        raise ArgumentError(
+            f"hosts={hosts!r}: give a list of names in ASCII, as ['notebooks.example.org'], "
+            "without https:// and ports"
+        )
     try:
-        return Dashboard(Watched(queries), port, frozenset(one.lower() for one in hosts))
+        return Dashboard(Watched(queries), port, frozenset(one.lower() for one in names))
     except OSError as error:
         raise ArgumentError(
             f"port={port}: the page cannot be served there ({error.strerror}). Close what has the "
             "port, or give another one; port=0 takes any that is free"
         ) from error
+
+
+def _is_host(name: object) -> bool:
+    """Whether a request may ask for this name."""
+    if not isinstance(name, str) or not name.isascii():
+        return False
+    return _host(f"[{name}]" if ":" in name else name) == name.lower() != ""
+
+
+def _host(asked: str) -> str:
+    """The name that a header ``Host`` has, in small letters; empty for none."""
+    try:
+        return (urlsplit(f"//{asked}").hostname or "").lower()
+    except ValueError:
+        return ""
 
 
 class _Server(ThreadingHTTPServer):
@@ -167,10 +185,14 @@ class _Server(ThreadingHTTPServer):
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """As of the base, a thread for each, but for no more than so many at a time."""
-        if self._free.acquire(blocking=False):
-            super().process_request(request, client_address)
-        else:
+        if not self._free.acquire(blocking=False):
             self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:  # no thread can be started now
+            self._free.release()
+            raise
 
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """As of the base."""
@@ -192,7 +214,7 @@ class _Server(ThreadingHTTPServer):
 
     def serves(self, host: str | None) -> bool:
         """Whether a request is for this page, by the name that it asks for."""
-        name = (urlsplit(f"//{host or ''}").hostname or "").lower()
+        name = _host(host or "")
         if name == "localhost" or name.endswith(".localhost") or name in self.hosts:
             return True
         try:
@@ -209,16 +231,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer with the page, its data, or the metrics."""
-        self.server.asked = time.monotonic()
-        try:
-            is_ours = self.server.serves(self.headers.get("Host"))
-        except ValueError:
-            is_ours = False
-        if not is_ours:
+        if not self.server.serves(self.headers.get("Host")):
             self._answer(403, "text/plain", _NOT_OURS)
         elif self.headers.get("Sec-Fetch-Site", "none") not in _OWN and not self._navigates():
             self._answer(403, "text/plain", b"Another web site asks for this page.\n")
         else:
+            self.server.asked = time.monotonic()
             self._found()
 
     def do_HEAD(self) -> None:

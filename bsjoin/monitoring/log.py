@@ -7,6 +7,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
+from bsjoin._show import in_a_line
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics.refreshes import error_text
 from bsjoin.monitoring.listening import Listener
@@ -92,7 +93,7 @@ class ProgressLog(Listener):
         if failed is not None:
             told = f"{told}; the refresh fails: {failed.last_error}"
         level = logging.INFO if failed is None else logging.WARNING
-        self._logger.log(level, "bsjoin: query %s: %s", found.name, told)
+        self._logger.log(level, "bsjoin: query %s", in_a_line(f"{found.name}: {told}"))
 
 
 def line(found: QueryTotals, took_s: float) -> str:
@@ -104,12 +105,13 @@ def line(found: QueryTotals, took_s: float) -> str:
         rate = f" ({rows / took_s:,.0f}/s)" if took_s > 0 else ""
         told = f"join on {', '.join(last.on) or 'a range'}: {rows:,} rows{rate}"
         told += f", {hits / rows:.1%} with a match" if rows else ""
-        told += f", version {last.table_version}" if last.table_version is not None else ""
-        if last.cache is not None and rows:
-            cached = sum(
-                join.value(f"bsjoin_cache_{kind}_rows") for kind in ("hit", "negative_hit")
-            )
-            told += f", {cached / rows:.1%} from the cache"
+        version = join.value("bsjoin_table_version")  # the last micro-batch may have no rows
+        told += f", version {version}" if version else ""
+        hit, absent, missed = (
+            join.value(f"bsjoin_cache_{kind}_rows") for kind in ("hit", "negative_hit", "missed")
+        )
+        if looked_up := hit + absent + missed:  # a null is not looked up
+            told += f", {(hit + absent) / looked_up:.1%} from the cache"
         parts.append(f"{told}, {last.runtime}")
     durations = [batch.duration_s for batch in found.recent if batch.duration_s is not None]
     if durations:

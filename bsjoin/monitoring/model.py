@@ -145,6 +145,12 @@ def _followed(
     return JoinMetric(Metric(f"bsjoin_table_{name}", kind, unit, told, _JOIN), value, is_sum=True)
 
 
+def cached_ratio(cycle: CycleProgress) -> float | None:
+    """The share of rows answered from an incremental cache; None without rows that have a key."""
+    cache = cycle.cache
+    return cache.hit_rate if cache and cache.hits + cache.negative_hits + cache.misses else None
+
+
 def _load(cache: CacheProgress) -> Mapping[str, float] | None:
     if not cache.lookups:
         return None
@@ -247,9 +253,9 @@ OF_JOINS = (
            lambda c: c.negative_hits),
     _cache("missed_rows", "counter", "rows", "Rows whose key was not in the incremental cache.",
            lambda c: c.misses),
-    _cache("hit_ratio", "gauge", "ratio",
-           "Share of rows answered from the incremental cache, in the last micro-batch.",
-           lambda c: c.hit_rate if c.hits + c.negative_hits + c.misses else None),
+    _join("cache_hit_ratio", "gauge", "ratio",
+          "Share of rows answered from the incremental cache, in the last micro-batch.",
+          cached_ratio),
     _cache("lookups", "counter", "", "Look-ups in the source.", lambda c: c.lookups),
     _cache("queried_keys", "counter", "keys", "Distinct keys in look-ups.",
            lambda c: c.keys_queried),

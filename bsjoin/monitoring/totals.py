@@ -37,6 +37,7 @@ _ENDED = 64
 _RUNS = 1_000
 _KEPT = 100
 _JOINS = 64
+_VERSIONS = 10
 _OUTCOMES = ("found", "recovered", "waiting", "expired")
 
 
@@ -67,16 +68,23 @@ class _Join:
 
     last: CycleProgress
     values: dict[Metric, Any] = field(default_factory=dict)
+    versions: deque[CycleProgress] = field(default_factory=lambda: deque(maxlen=_VERSIONS))
+    """What took up a version of the table, the first one that was seen included."""
     is_over: bool = False
 
     def end(self) -> None:
         """Keep the sums alone: another run of the query may have other joins."""
         self.is_over = True
+        self.versions.clear()
         counters = (one for one in self.values.items() if one[0].kind == "counter")
         self.values = dict(counters)
 
     def add(self, cycle: CycleProgress) -> None:
         self.last, self.is_over = cycle, False
+        version = cycle.table_version
+        before = self.versions[-1].table_version if self.versions else None
+        if version not in (None, before):
+            self.versions.append(cycle)
         for one in OF_JOINS:
             value = one.of(cycle)
             if value is None:

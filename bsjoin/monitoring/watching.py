@@ -8,7 +8,7 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -16,6 +16,7 @@ from typing import Any
 from bsjoin.metrics.progress import is_idle
 from bsjoin.metrics.records import CycleProgress
 from bsjoin.metrics.refreshes import error_text
+from bsjoin.monitoring.model import cached_ratio
 from bsjoin.monitoring.totals import (
     MicroBatch,
     QueryTotals,
@@ -102,9 +103,10 @@ class Watched:
 
     def _take(self, place: int, query: Any) -> bool:
         news = self._news(query)
-        if news:
-            self._ids[place] = id_of(news[-1])
-        name = None if _is_of_spark(query) else self._names[place]
+        is_of_spark = _is_of_spark(query)
+        if is_of_spark or news:  # the same query may be here twice, and is read once
+            self._ids[place] = str(query.id) if is_of_spark else id_of(news[-1])
+        name = None if is_of_spark else self._names[place]
         return bool(self.totals.take(*news, session=compat.session_of(query), name=name))
 
     def _news(self, query: Any) -> Sequence[Any]:
@@ -135,7 +137,8 @@ class Watched:
                 data = _finite({"number": number, "queries": queries})
                 text = json.dumps(data, default=_text, separators=(",", ":"))
                 self._shown = number, text.encode()
-                self._next += min(_DUTY * (time.thread_time() - began), _LONGEST_S)
+                spent = time.thread_time() - began
+                self._next = min(self._next + _DUTY * spent, time.monotonic() + _LONGEST_S)
             return self._shown[1]
 
     def _described(self, place: int) -> dict[str, Any]:
@@ -198,7 +201,10 @@ def _of(known: QueryTotals | None) -> dict[str, Any]:
             }
             for batch, before in zip(recent, [None, *recent[:-1]], strict=True)
         ],
-        "joins": [_join(cycles) for _, cycles in sorted(joins.items())],
+        "joins": [
+            _join(cycles, known.joins[number].versions if number in known.joins else ())
+            for number, cycles in sorted(joins.items())
+        ],
         "routes": [{"topic": topic, **rows} for topic, rows in sorted(topics.items())],
     }
 
@@ -223,20 +229,9 @@ def _rate(batch: MicroBatch, before: MicroBatch | None) -> float | None:
     return rows / took if took > 0 else None
 
 
-def _join(cycles: Sequence[CycleProgress]) -> dict[str, Any]:
+def _join(cycles: Sequence[CycleProgress], versions: Iterable[CycleProgress]) -> dict[str, Any]:
     """A join: what it is, its last values, and how they changed."""
     last = cycles[-1]
-    changes = [
-        {
-            "n": now.batch_id,
-            "t": now.timestamp,
-            "version": now.table_version,
-            "source": now.source and now.source.version,
-        }
-        for before, now in zip([None, *cycles[:-1]], cycles, strict=True)
-        if now.table_version is not None
-        and (before is None or before.table_version != now.table_version)
-    ]
     caches = [cycle.cache for cycle in cycles if cycle.cache]
     cache = caches[-1] if caches else None
     counted = next((c.partition for c in reversed(cycles) if c.partition.rows), last.partition)
@@ -250,15 +245,23 @@ def _join(cycles: Sequence[CycleProgress]) -> dict[str, Any]:
         "loaded": next((asdict(c) for c in reversed(caches) if c.lookups), None),
         "partition": asdict(counted),
         "placement": next((asdict(c.placement) for c in reversed(cycles) if c.placement), None),
-        "refresh": last.refresh and {**asdict(last.refresh), "is_failing": last.refresh.is_failing},
-        "versions": changes[-10:],
+        "refresh": last.refresh and asdict(last.refresh),
+        "versions": [
+            {
+                "n": one.batch_id,
+                "t": one.timestamp,
+                "version": one.table_version,
+                "source": one.source and one.source.version,
+            }
+            for one in versions
+        ],
         "history": [
             {
                 "n": cycle.batch_id,
                 "in": cycle.rows_in,
                 "out": cycle.rows_out,
                 "hit": cycle.hit_rate if cycle.rows_in else None,
-                "cached": cycle.cache.hit_rate if cycle.cache and cycle.rows_in else None,
+                "cached": cached_ratio(cycle),
                 "bytes": cycle.cache.bytes if cycle.cache else None,
                 "skew": cycle.partition.skew,
                 "by_hash": cycle.partition.skew_by_hash,

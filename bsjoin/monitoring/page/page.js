@@ -3,7 +3,7 @@
 // not drawn again goes, and what is new comes where it is drawn.
 // Texts come from queries and tables of others: they are only ever set as textContent.
 
-const base = location.pathname.replace(/\/*$/, "/");
+const base = location.origin + location.pathname.replace(/\/*$/, "/"); // a path may begin with two slashes
 const main = document.getElementById("queries");
 const pause = document.getElementById("pause");
 const status = document.getElementById("state");
@@ -58,7 +58,11 @@ const bytes = (x) => {
 };
 const time = (s) => s === null || s === undefined ? "–" :
   s < 1 ? (1000 * s).toFixed(0) + " ms" : s < 120 ? s.toFixed(1) + " s" : (s / 60).toFixed(1) + " min";
-const clock = (t) => t ? new Date(t).toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" }) : "–";
+const clock = (t) => {
+  if (!t) return "–";
+  const then = new Date(t), isToday = then.toDateString() === new Date().toDateString();
+  return isToday ? then.toLocaleTimeString() : then.toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" });
+};
 
 function table(parent, key, caption, head, rows) {
   const found = at(at(parent, key, "div", { class: "scroll", tabindex: 0, role: "region", "aria-label": caption }), "t", "table");
@@ -247,7 +251,7 @@ function drawQuery(query, place) {
     ["Micro-batch p50", latency ? time(latency["0.5"]) : null],
     ["Micro-batch p95", latency ? time(latency["0.95"]) : null],
     ["Micro-batch p99", latency ? time(latency["0.99"]) : null],
-    ["Last micro-batch", `${last.n}, ${last.t ? new Date(1000 * last.t).toLocaleTimeString() : "–"}`],
+    ["Last micro-batch", `${last.n}, ${clock(1000 * last.t)}`],
     ["Rows that wait", waits.length ? number(waits.reduce((a, b) => a + b)) : null],
     ["Not seen", query.unseen ? `${number(query.unseen)} micro-batches` : null],
   ]);
@@ -274,7 +278,9 @@ function draw(data) {
   isOver = running === 0;
   const count = data.queries.length;
   const isGone = data.queries.some((query) => query.state === "gone");
+  const failed = data.queries.filter((query) => query.state === "failed").length;
   tell(isOver && isGone ? "The session of a query has ended, or cannot be reached" :
+    isOver && failed ? (count > 1 ? `All queries have ended, ${failed} of ${count} failed` : "The query has failed") :
     isOver ? (count > 1 ? "All queries have ended" : "The query has ended") :
     count > 1 ? `${running} of ${count} queries run` : "The query runs");
 }
@@ -297,7 +303,7 @@ async function look() {
     pauseMs = 10000;
   }
   timer = setTimeout(look, pauseMs);
-  if (data) { seen = data.number; draw(data); }
+  if (data && !isPaused) { seen = data.number; draw(data); }
 }
 
 pause.addEventListener("click", () => {
