@@ -18,7 +18,7 @@ def columns(rows: Iterable[Sequence[object]]) -> str:
               1  1000
     """
     listed = list(rows)
-    cells = [[in_a_line(str(cell)) for cell in row] for row in listed]
+    cells = [[printable(str(cell)) for cell in row] for row in listed]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines = []
     for row, texts in zip(listed, cells, strict=True):
@@ -30,14 +30,14 @@ def columns(rows: Iterable[Sequence[object]]) -> str:
     return "\n".join(lines)
 
 
-def in_a_line(text: str) -> str:
-    r"""A text in one line: what cannot be printed is written as in Python.
+def printable(text: str) -> str:
+    r"""The text on one line; what moves a terminal's cursor, or does worse, is escaped.
 
     Example:
-        >>> print(in_a_line("two\nlines"))
+        >>> print(printable("two\nlines"))
         two\nlines
     """
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def in_bytes(size: float) -> str:

@@ -18,8 +18,9 @@ from datetime import datetime
 from typing import Any, NoReturn
 
 from bsjoin._secrets import scrubbed
+from bsjoin._show import printable
 from bsjoin.commands import doctor
-from bsjoin.commands.answer import Answer, printable
+from bsjoin.commands.answer import Answer
 from bsjoin.commands.starting import secrets_in_words
 from bsjoin.errors import BSJoinError
 

@@ -18,8 +18,3 @@ class Answer:
     text: str
     data: object
     sound: bool = True
-
-
-def printable(text: str) -> str:
-    """The text on one line; what moves a terminal's cursor, or does worse, is escaped."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

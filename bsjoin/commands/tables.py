@@ -13,7 +13,7 @@ import pyarrow as pa
 from bsjoin._clock import now_us
 from bsjoin._show import columns, in_bytes
 from bsjoin.commands import building
-from bsjoin.commands.answer import Answer, printable
+from bsjoin.commands.answer import Answer
 from bsjoin.errors import ArgumentError, ColumnError, StoreError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
 from bsjoin.storage.open_table import OpenTable
@@ -112,7 +112,7 @@ def _stats(options: argparse.Namespace) -> Answer:
         "conditions": [repr(one) for one in built_for],
         "columns": manifest.columns,
     }
-    return Answer(columns((name, printable(str(value))) for name, value in said), data)
+    return Answer(columns((name, str(value)) for name, value in said), data)
 
 
 def _verify(options: argparse.Namespace) -> Answer:
@@ -174,7 +174,7 @@ def _sample(options: argparse.Namespace) -> Answer:
         parts.append(pa.table(taken, names=names))
         begin = end
     found = _values(pa.concat_tables(parts)) if parts else []
-    lines = [[*map(printable, names)], *([_shown(row[name]) for name in names] for row in found)]
+    lines = [names, *([_shown(row[name]) for name in names] for row in found)]
     return Answer(columns(lines), found)
 
 
@@ -201,6 +201,6 @@ def _readable(array: pa.Array) -> pa.Array:
 
 
 def _shown(value: object) -> str:
-    """A cell, on one line."""
+    """The text of a cell."""
     text = "null" if value is None else str(value)
-    return printable(text if len(text) <= 40 else f"{text[:39]}…")
+    return text if len(text) <= 40 else f"{text[:39]}…"

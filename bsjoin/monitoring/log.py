@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 from typing import Any
 
-from bsjoin._show import in_a_line
+from bsjoin._show import printable
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics.refreshes import error_text
 from bsjoin.monitoring.listening import Listener
@@ -93,7 +93,7 @@ class ProgressLog(Listener):
         if failed is not None:
             told = f"{told}; the refresh fails: {failed.last_error}"
         level = logging.INFO if failed is None else logging.WARNING
-        self._logger.log(level, "bsjoin: query %s", in_a_line(f"{found.name}: {told}"))
+        self._logger.log(level, "bsjoin: query %s", printable(f"{found.name}: {told}"))
 
 
 def line(found: QueryTotals, took_s: float) -> str:
