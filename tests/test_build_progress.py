@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 import sys
 import threading
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from oracle import settings
 from pyspark.sql import SparkSession
@@ -15,7 +17,9 @@ from pyspark.sql import SparkSession
 from bsjoin import BatchTable
 from bsjoin.build import progress
 from bsjoin.build.progress import Progress
-from bsjoin.storage import StorageLocation, builds
+from bsjoin.build.run_writer import run_writer
+from bsjoin.storage import Latest, RunInfo, StorageLocation, builds
+from bsjoin.storage.ties import Tie
 
 
 class Terminal(io.StringIO):
@@ -77,6 +81,18 @@ def test_rows_are_counted_and_then_segments(
         assert len(shown.text()) == min(width, 80)
     assert shown.text().endswith(" 5 / 12000]")
     build.abandon()
+
+
+def test_rows_that_are_not_kept_were_read_too(tmp_path: Path) -> None:
+    location = StorageLocation.of(tmp_path / "customers")
+    with builds.begun(location) as build:
+        rows = pa.record_batch({"h": [7, 7, 8], "at": [1, 2, 3]})
+        latest = Latest(0, (Tie(0, descending=True),), 1)
+        write = run_writer(build, pa.schema({"at": pa.int64()}), 1, None, latest)
+        (info,) = write(iter([rows]))
+        assert RunInfo.from_json(json.loads(info.column(0)[0].as_py())).rows == (2,)
+        shown = Progress(build, Terminal(), notebook=False, name="bsjoin customers")
+        assert shown.text() == "[bsjoin customers: 3 rows read]"
 
 
 @pytest.mark.long

@@ -78,8 +78,8 @@ def run_writer(
             if latest is not None and ending == RUN:
                 kept = latest.positions(hashes.to_numpy(), run.remove_column(0))
                 run = run if kept is None else run.take(pa.array(kept))
-            # The rows are for whoever looks how far the build is (progress.py).
-            name = f"{begun.folder}/{task}-{number:06d}-{len(run)}{ending}"
+            # The rows that were read are for whoever looks how far the build is (progress.py).
+            name = f"{begun.folder}/{task}-{number:06d}-{len(rows)}{ending}"
             with begun.writing():
                 info = write_run(begun.location, name, run)
             yield info_row(info)
