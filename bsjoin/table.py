@@ -24,7 +24,7 @@ from bsjoin.following.looks import Following, note_source
 from bsjoin.following.protocol import Followed
 from bsjoin.metrics.observing import is_reported
 from bsjoin.metrics.refreshes import recorded
-from bsjoin.options import ON_COMMIT, Full
+from bsjoin.options import Full
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.planner.arguments import (
     JoinCall,
@@ -59,7 +59,7 @@ from bsjoin.storage import (
     versions,
 )
 from bsjoin.storage.temporary import temporary_location
-from bsjoin.values.durations import microseconds, microseconds_ago, seconds
+from bsjoin.values.durations import microseconds, microseconds_ago
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -720,28 +720,30 @@ class BatchTable:
             fail_on_data_loss: as for ``Full``; default False.
 
         Raises:
-            ArgumentError: the interval is not a duration above zero; or ``df`` cannot be followed,
-                and the error says why.
+            ArgumentError: the interval is not a duration above zero, or not below the table's
+                ``max_staleness``; or ``df`` cannot be followed, and the error says why.
 
         Example:
             >>> table.start_refreshing(customers, "10 minutes")
             >>> table.stop_refreshing()
         """
-        self.stop_refreshing()
-        follows = interval == ON_COMMIT
+        if interval is None:
+            raise ArgumentError("refresh=None: stop_refreshing() ends what was started")
         options = replace(
             self._options,
-            refresh=ON_COMMIT if follows else None,
+            refresh=interval,
             version=version,
             fail_on_data_loss=fail_on_data_loss,
             fingerprint=None,
         )
-        if follows:
+        if options.follows:
             self._check_keys(df)
-            self._follow(df, followed_of(df, version), options)
-            return
-
-        self._refresh_every(seconds(interval, "interval"), df.sparkSession, lambda: df)
+            followed = followed_of(df, version)
+        self.stop_refreshing()
+        if options.follows:
+            self._follow(df, followed, options)
+        else:
+            self._refresh_every(options.refresh_s, df.sparkSession, lambda: df)
 
     def _refresh_every(
         self, interval_s: float, spark: SparkSession, read: Callable[[], DataFrame]
@@ -835,11 +837,13 @@ class BatchTable:
 
         Raises:
             DamagedTableError: names the first file that is missing or differs.
+            TableNotFoundError: the table was removed.
 
         Complexity: reads all files once.
         """
-        for manifest in versions.there(self._location):
-            versions.verify(self._location, manifest)
+        for _, found in versions.checked(self._location):
+            if isinstance(found, StoreError):
+                raise found
 
     def stats(self) -> Stats:
         """Rows, keys, bytes, segments and build time of the newest version.

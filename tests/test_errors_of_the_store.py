@@ -125,6 +125,7 @@ def test_a_table_whose_folder_has_gone_says_so(stream: DataFrame, a_copy: Path) 
         lambda: table.version,
         lambda: table.keys,
         table.stats,
+        table.verify,
         lambda: table.join(stream),
         lambda: table.refresh(stream),
     ):

@@ -271,6 +271,8 @@ def test_doctor_says_which_package_is_missing(package: str, tmp_path: Path) -> N
     assert (done.returncode, done.stderr) == (1, "")
     found = json.loads(done.stdout)
     assert [one["what"] for one in found if one["state"] == "fault"] == [package]
+    extra = "'bsjoin[spark]'" if package in ("pandas", "pyspark") else "bsjoin"
+    assert f"not installed: pip install {extra}" in [one["found"] for one in found]
     assert found[-1]["found"] == f"not started without {package}"
     done = without(package, "stats", str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)

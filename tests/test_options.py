@@ -11,11 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from stored_tables import store
 
-from bsjoin import Full
+from bsjoin import BatchTable, Full
 from bsjoin.build.refresh import start_refreshing
 from bsjoin.errors import ArgumentError
+from bsjoin.storage import StorageLocation, versions
 from bsjoin.values.durations import microseconds_ago, seconds
 
 
@@ -54,6 +57,16 @@ def test_options_that_are_none_are_refused() -> None:
             Full(**options)
     with pytest.raises(TypeError, match="ttl"):
         Full(ttl=5)  # type: ignore[call-arg]
+
+
+def test_an_interval_of_a_table_is_checked_as_an_option_is(tmp_path: Path) -> None:
+    """It was a loop without a pause."""
+    location = StorageLocation.of(tmp_path / "table")
+    versions.publish(location, store(location, [1], pa.table({"x": [1]})))
+    table, source = BatchTable.open(location.url, max_staleness="1 hour"), Any
+    for interval in (0, -1, "0 s", timedelta(0), math.nan, "1 hour", "soon", None):
+        with pytest.raises(ArgumentError, match=re.escape(f"refresh={interval!r}")):
+            table.start_refreshing(source, interval)  # type: ignore[arg-type]
 
 
 def test_durations_are_read_or_refused() -> None:

@@ -116,19 +116,13 @@ def _stats(options: argparse.Namespace) -> Answer:
 
 
 def _verify(options: argparse.Namespace) -> Answer:
-    location = _location(options)
-    versions.check_there(location)
     lines, data = [], []
-    for number in versions.numbers(location):
-        fault = None
-        try:
-            manifest = versions.load(location, number)
-            versions.verify(location, manifest)
-            said = f"{len(manifest.files)} files, {in_bytes(manifest.stats.bytes)}, sound"
-        except StoreError as error:
-            if number not in versions.numbers(location):
-                continue  # removed at this moment
-            said = fault = str(error)
+    for number, found in versions.checked(_location(options)):
+        if isinstance(found, StoreError):
+            said = fault = str(found)
+        else:
+            fault = None
+            said = f"{len(found.files)} files, {in_bytes(found.stats.bytes)}, sound"
         lines.append(f"version {number}: {said}")
         data.append({"version": number, "sound": fault is None, "fault": fault})
     return Answer("\n".join(lines), data, sound=all(one["sound"] for one in data))

@@ -12,7 +12,7 @@ import hashlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
@@ -371,6 +371,23 @@ def verify(location: StorageLocation, manifest: Manifest) -> None:
         )
     if location.is_local:
         validate(location, manifest)
+
+
+def checked(location: StorageLocation) -> Iterator[tuple[int, Manifest | StoreError]]:
+    """The number of each version with its manifest, or with what is wrong with it.
+
+    Those that are removed at this moment are left out. Raises TableNotFoundError where none is.
+    """
+    check_there(location)
+    for number in numbers(location):
+        try:
+            manifest = load(location, number)
+            verify(location, manifest)
+        except StoreError as error:
+            if number in numbers(location):
+                yield number, error
+        else:
+            yield number, manifest
 
 
 class _Held(NamedTuple):
