@@ -6,6 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cache_runs import ROOMY, Run, figures, planes
@@ -114,15 +115,15 @@ def test_the_cache_of_an_application_goes_when_it_ends(
     spark: SparkSession, model: Model, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """That of a killed one goes as any folder of a host does: tests/host."""
-    tokens: list[str] = []
+    bases: dict[str, Any] = {}
     place, told = tmp_path / "cache", "bsjoin.planner.incremental_cache.remove_at_exit"
-    monkeypatch.setattr(told, lambda token, base: tokens.append(token))
-    cache = Incremental(max_rows=10, folder=place)
+    monkeypatch.setattr(told, lambda token, base: bases.update({token: base}))
+    cache = Incremental(max_rows=10, folder=place.as_uri())
     assert bsjoin.join(spark.range(3).toDF("k"), model, "k", cache=cache).count() == 3
     there = list(place.glob("bsjoin-*/cache-*"))
-    assert {path.name for path in there} == {f"cache-{token}" for token in tokens}
+    assert {path.name for path in there} == {f"cache-{token}" for token in bases}
     assert all(path.stat().st_mode & 0o77 == 0 for path in there)
     code = "import sys; from bsjoin.cache import remove_at_exit; remove_at_exit(*sys.argv[1:])"
-    for token in tokens:
-        subprocess.run([sys.executable, "-c", code, token, str(place)], check=True)
+    for token, base in bases.items():
+        subprocess.run([sys.executable, "-c", code, token, base], check=True)
     assert not any(path.exists() for path in there)

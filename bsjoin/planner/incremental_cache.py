@@ -153,12 +153,13 @@ def _order(ranged: RangeColumns, join: ResolvedJoin, schema: T.StructType) -> Ra
 def _folder(options: Incremental) -> str | None:
     if options.folder is None:
         return None
-    if not StorageLocation.of(options.folder).is_local:
+    location = StorageLocation.of(options.folder)
+    if not location.is_local:
         raise StoreError(
             f"{options!r}: a cache is stored in the memory and on the disk of a host: give folder= "
             "a local path, or leave it out"
         )
-    return str(options.folder)
+    return location.url
 
 
 def _invalidation_log(
@@ -180,7 +181,7 @@ def _invalidation_log(
         location.make()
         invalidation_log = _invalidation_logs[token] = InvalidationLog(location, keys, nulls_equal)
         register(source.token, invalidation_log)
-        remove_at_exit(token, None if options.folder is None else str(options.folder))
+        remove_at_exit(token, _folder(options))
     return invalidation_log
 
 
@@ -192,7 +193,7 @@ def _database(token: str, source: Source, options: Incremental) -> str:
     name = hashlib.blake2b(same.encode(), digest_size=16).hexdigest()
     if name not in _databases:
         _databases.add(name)
-        remove_at_exit(name, None if options.folder is None else str(options.folder))
+        remove_at_exit(name, _folder(options))
     return name
 
 
