@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bsjoin.table import BatchTable
 
 _SAMPLES = (50_000, 200_000)
-"""Rows of the samples that are built; the first also warms Spark up."""
+"""Rows of the samples that are built; of the first one twice, which warms Spark up."""
 
 _BATCH = 10_000
 """Rows of which a Python worker gets the columns at once."""
@@ -158,11 +158,14 @@ def estimated(df: DataFrame, build: Callable[[DataFrame], BatchTable]) -> Estima
     from bsjoin.spark.session import default_parallelism
 
     rows, tasks = df.count(), default_parallelism(df.sparkSession)
-    built, worker_bytes = [], None
+    built: list[tuple[int, _Sample]] = []
+    worker_bytes = None
     for size in _SAMPLES:
         sample = df.limit(size).repartition(tasks).cache()
         try:
             count = sample.count()
+            if not built:
+                build(sample)
             began = time.perf_counter()
             table = build(sample)
             took_s = time.perf_counter() - began
