@@ -34,7 +34,7 @@ def main() -> None:
     """Make orders and customers, join them, show where the tasks ran."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/placement"))
-    parser.add_argument("--orders", type=int, default=300_000)
+    parser.add_argument("--orders", type=_support.positive, default=300_000)
     options = parser.parse_args()
     out = _support.fresh_folder(options.out)
     draw = np.random.default_rng(1)

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 from messages import says
 from pyspark.sql import DataFrame, SparkSession
@@ -98,15 +99,16 @@ def test_arguments(flights: DataFrame, airlines: DataFrame, frame: Frames) -> No
     with pytest.raises(ColumnError) as error:
         BatchTable.build(airlines, on=["carrier", "foundet"])
     says(error, "'foundet'", "'founded'")
-    things: list[Any] = [None, "table", [1], 5]
+    things: list[Any] = [None, "table", [1], 5, pd.DataFrame({"k": [1]})]
     for thing in things:
         for call in (
             lambda thing=thing: bsjoin.join(thing, flights),
             lambda thing=thing: bsjoin.join(flights, thing),
             lambda thing=thing: BatchTable.build(thing, on="k"),
         ):
-            with pytest.raises(ArgumentError, match=type(thing).__name__):
+            with pytest.raises(ArgumentError, match=type(thing).__name__) as error:
                 call()
+    says(error, "a pandas.DataFrame; it must be a Spark DataFrame", "spark.createDataFrame(rows)")
 
 
 UNSUPPORTED = {

@@ -198,12 +198,21 @@ def _join_type(how: object, stream: DataFrame | None) -> str:
     raise ArgumentError(f"how={how!r} is not a join type of bsjoin. {hint} They are {types}")
 
 
+_AS_ONE = ". Of rows in this process, as those of pandas, spark.createDataFrame(rows) makes one"
+
+
+def _kind(thing: object) -> str:
+    """Its type: other packages have a DataFrame, too."""
+    package, name = type(thing).__module__.partition(".")[0], type(thing).__name__
+    return name if package == "builtins" else f"{package}.{name}"
+
+
 def probe_side(stream: object) -> None:
     """Refuse a probe side that is no DataFrame."""
     if not is_dataframe(stream):
         raise ArgumentError(
-            f"the first argument is a {type(stream).__name__}; it must be a Spark DataFrame "
-            "(pyspark.sql.DataFrame), streaming or not"
+            f"the first argument is a {_kind(stream)}; it must be a Spark DataFrame "
+            f"(pyspark.sql.DataFrame), streaming or not{_AS_ONE}"
         )
 
 
@@ -211,8 +220,8 @@ def table_side(batch: Any) -> None:
     """Refuse a table that is no DataFrame, or a streaming one."""
     if not is_dataframe(batch):
         raise ArgumentError(
-            f"the table is a {type(batch).__name__}; it must be a Spark DataFrame that is not "
-            "streaming, a bsjoin.BatchTable, or a source of bsjoin.sources"
+            f"the table is a {_kind(batch)}; it must be a Spark DataFrame that is not "
+            f"streaming, a bsjoin.BatchTable, or a source of bsjoin.sources{_AS_ONE}"
         )
     if batch.isStreaming:
         raise ArgumentError(
