@@ -124,17 +124,26 @@ def installed_javas() -> Iterator[tuple[str, str]]:
 
 
 def ensure_java(may_install: bool = True) -> str:
-    """Return the home of a Java that Spark supports, installing one if need be and possible."""
+    """Return the home of a Java that Spark supports, installing one if need be and possible.
+
+    It has a compiler, for the jar of the JVM runtime, unless none can be had.
+    """
     needed = " or ".join(JAVA_VERSIONS)
-    unsuitable = ""
+    unsuitable = without_compiler = ""
     for version, home in installed_javas():
-        if version in JAVA_VERSIONS:
+        if version not in JAVA_VERSIONS:
+            unsuitable = f"only Java {version} in {home}"
+        elif not os.path.exists(os.path.join(home, "bin", "javac")):
+            without_compiler = without_compiler or home
+        else:
             if unsuitable:
                 say(f"using Java {version} in {home}, because Spark needs {needed}")
             return home
-        unsuitable = f"only Java {version} in {home}"
     if may_install and install_system_package(JAVA_PACKAGES):
         return ensure_java(may_install=False)
+    if without_compiler:
+        say(f"{without_compiler} has no javac for bsjoin's jar: joins run in Python workers only")
+        return without_compiler
     sys.exit(
         f"bootstrap: Spark needs Java {needed} and this machine has {unsuitable or 'none'}: "
         "install one (Debian: openjdk-17-jdk-headless) or set JAVA_HOME to one."

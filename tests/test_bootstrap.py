@@ -58,9 +58,11 @@ def test_what_an_interrupted_installation_left_is_not_trusted(
 def test_the_first_java_that_spark_supports_is_used_else_one_is_installed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for version in ("8", "17", "21"):
-        java = tmp_path / version / "bin" / "java"
+    for name in ("8", "17", "17-jre", "21"):
+        java, version = tmp_path / name / "bin" / "java", name.removesuffix("-jre")
         java.parent.mkdir(parents=True)
+        if name == version:
+            java.with_name("javac").touch()
         told = f"    java.home = {java.parent.parent}\\n    java.specification.version = {version}"
         java.write_text(f"#!/bin/sh\nprintf '{told}\\n' >&2\n")
         java.chmod(0o755)
@@ -76,6 +78,8 @@ def test_the_first_java_that_spark_supports_is_used_else_one_is_installed(
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "21"))
     assert bootstrap.ensure_java() == str(tmp_path / "21")
     assert capsys.readouterr().err == ""
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "17-jre"))  # it compiles no jar
+    assert bootstrap.ensure_java() == str(tmp_path / "17")
 
     can_be_had: list[str] = []
 
@@ -92,6 +96,12 @@ def test_the_first_java_that_spark_supports_is_used_else_one_is_installed(
     can_be_had.append(str(tmp_path / "21"))
     assert bootstrap.ensure_java() == str(tmp_path / "21")
     homes.clear()
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "17-jre"))
+    assert bootstrap.ensure_java() == str(tmp_path / "21")
+    homes.clear()
+    can_be_had.clear()
+    assert bootstrap.ensure_java() == str(tmp_path / "17-jre")
+    assert "has no javac" in capsys.readouterr().err
     monkeypatch.delenv("JAVA_HOME")
     with pytest.raises(SystemExit, match="this machine has none: install one"):
         bootstrap.ensure_java(may_install=False)
