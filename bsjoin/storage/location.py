@@ -41,6 +41,7 @@ _DENIED = {
     errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.EISDIR,
     errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL, errno.ENOTSUP,
 }  # fmt: skip
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.ENOSYS}
 _LARGEST = 1 << 30
 _FLUSHED_AT_ONCE = 8
 _PROBE = ".writable-"
@@ -225,6 +226,14 @@ class StorageLocation:
             except FileExistsError:
                 # By NFS a request whose answer was lost is sent again, and finds its own link.
                 return hidden.stat().st_nlink > 1
+            except OSError as error:
+                if error.errno not in _NO_LINKS or not hidden.exists():
+                    raise
+                raise StoreAccessError(
+                    f"cannot write {name!r} in {str(self)!r}: {error.strerror}. Such files appear "
+                    "by hard links, and its file system has none: give a folder on another one, or "
+                    "a URL of the same place, such as s3://bucket/folder"
+                ) from error
             finally:
                 hidden.unlink(missing_ok=True)
             return True

@@ -359,6 +359,22 @@ def test_verify_notices_damage_of_a_remote_file_that_this_host_has_a_copy_of(
         versions.verify(location, manifest)
 
 
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.ENOSYS])
+def test_a_file_system_without_hard_links_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """As FAT, and many that mount a bucket."""
+
+    def link(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", link)
+    location = StorageLocation.of(tmp_path / "table")
+    with pytest.raises(StoreAccessError, match="by hard links, and its file system has none"):
+        builds.begin(location)
+    assert not (tmp_path / "table").exists()
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "says"),
     [
