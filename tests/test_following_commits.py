@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -28,6 +29,7 @@ from bsjoin.following import dataframe, looks
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.looks import Following
 from bsjoin.following.protocol import Changes
+from bsjoin.following.query import QuerySource
 from bsjoin.spark import settled, source_versions
 from bsjoin.storage import freshness, versions
 
@@ -223,6 +225,20 @@ def test_a_query_tells_the_version(
     assert look.pause_s() >= 4 * 0.2
     assert "has returned null" in str(figures(table).last_error)
     assert stored(table) == rows(df.select("*"))
+
+
+def test_the_hour_that_a_clock_shows_twice_has_two_versions(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Europe/Berlin")
+        time.tzset()
+        queries = [f"SELECT timestamp_seconds({at})" for at in (1_792_888_200, 1_792_891_800)]
+        told = [QuerySource(spark.range(1), query).version() for query in queries]
+    time.tzset()
+    assert [one and one.version for one in told] == [
+        "2026-10-25 02:30:00", "2026-10-25 02:30:00 again",
+    ]  # fmt: skip
 
 
 @pytest.mark.long

@@ -13,7 +13,7 @@ from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.following.query import QuerySource
 from bsjoin.spark.fingerprint import selection_of
-from bsjoin.spark.lake_columns import Columns, columns_of, names_in
+from bsjoin.spark.lake_columns import Columns, columns_of, known_in, names_in
 from bsjoin.spark.lakes import changes_between, delta_at
 from bsjoin.spark.leaves import is_cached, leaves_of
 from bsjoin.spark.replanned import MismatchedColumnError, through_operators, used_of
@@ -147,7 +147,7 @@ class DataFrameSource:
             MismatchedColumnError: one that is used is gone.
         """
         found: list[Mapping[str, str]] = []
-        for leaf, known in zip(self._all, self._known, strict=True):
+        for place, (leaf, known) in enumerate(zip(self._all, self._known, strict=True)):
             now = columns_of(leaf) if known.numbers else Columns()
             found.append(names_in(known, now))
             gone = known.numbers.keys() - found[-1].keys() if now.numbers else set()
@@ -158,4 +158,5 @@ class DataFrameSource:
                     "again",
                     used[0],
                 )
+            self._known[place] = known_in(known, now)
         return found

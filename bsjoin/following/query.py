@@ -63,8 +63,10 @@ class QuerySource:
         if len(found) != 1 or found[0][0] is None:
             what = "null" if len(found) == 1 else f"{'several' if found else 'no'} rows"
             raise SourceError(f"the query of the version, {self._query!r}, has returned {what}")
-        source = f"the query {scrubbed(self._query, ())[:_LONGEST]}"
-        return SourceVersion(source, str(found[0][0]), None, self._identity, self._selection)
+        source, version = f"the query {scrubbed(self._query, ())[:_LONGEST]}", str(found[0][0])
+        if getattr(found[0][0], "fold", 0):  # a time of the hour that a clock shows again
+            version += " again"
+        return SourceVersion(source, version, None, self._identity, self._selection)
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
         """As in :class:`Followed`."""

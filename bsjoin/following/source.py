@@ -23,7 +23,7 @@ from bsjoin.sources.databases.pgchanges import OP
 from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.arrow import arrow_fields
-from bsjoin.spark.lake_columns import Columns, names_in
+from bsjoin.spark.lake_columns import Columns, known_in, names_in
 from bsjoin.spark.replanned import MismatchedColumnError
 from bsjoin.storage.lake_history import CHANGE, COMMIT
 from bsjoin.values.retype import retyped, whole
@@ -179,12 +179,14 @@ class _LakeColumns:
 
         The source reads by names, and another column may have got one.
         """
-        found = names_in(self._known, Columns(*self._looks.numbers()))
+        there = Columns(*self._looks.numbers())
+        found = names_in(self._known, there)
         for name in names:
             now = found.get(name)
             if now != name and name in self._known.numbers:
                 what = "is not there any more" if now is None else f"is called {now!r} now"
                 yield name, what
+        self._known = known_in(self._known, there)
         yield from self._looks.unlike(names)
 
 

@@ -105,3 +105,14 @@ def names_in(known: Columns, there: Columns) -> dict[str, str]:
         elif name in there.numbers and there.numbers[name] not in kept:
             found[name] = name
     return found
+
+
+def known_in(known: Columns, there: Columns) -> Columns:
+    """The columns as they are known from now on: a table that was made again has other numbers.
+
+    >>> known_in(Columns("t", {"a": 1, "b": 2}), Columns("again", {"a": 7})).numbers
+    {'a': 7, 'b': None}
+    """
+    if known.table == there.table or not there.numbers:
+        return known
+    return Columns(there.table, {name: there.numbers.get(name) for name in known.numbers})

@@ -527,6 +527,22 @@ def test_a_column_that_is_renamed_gone_or_of_another_type_is_named(
         assert not [*table._unlike(table.columns)]  # type: ignore[attr-defined]
 
 
+def test_a_column_of_a_table_that_was_made_again_is_known_by_its_new_number(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    catalog.create_table("shop.t", NUMBERED.schema)
+    source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    table = followed_table(None, source, ["k", "v"])  # type: ignore[arg-type]
+    catalog.drop_table("shop.t")
+    made = catalog.create_table("shop.t", pa.schema(list(NUMBERED.schema)[::-1]))
+    assert not [*table._unlike(table.columns)]  # type: ignore[attr-defined]
+    with made.update_schema() as update:
+        update.rename_column("v", "w")
+    with made.update_schema() as update:
+        update.add_column("v", StringType())
+    assert [*table._unlike(table.columns)] == [("v", "is called 'w' now")]  # type: ignore[attr-defined]
+
+
 @pytest.mark.long
 @pytest.mark.usefixtures("interpreted", "at_once")
 @pytest.mark.parametrize("lake", ["delta", "iceberg"])
