@@ -113,6 +113,19 @@ def test_types_of_the_user_do_not_prune_wrongly(tmp_path: Path) -> None:
     assert read_by(source, k=[5, 99, 100]) == ([repr({"k": 5}), repr({"k": 99})], 10)
 
 
+def test_times_of_the_legacy_calendar_have_no_bounds(tmp_path: Path) -> None:
+    """In 1900 those of a zone go back, as it left the mean time of its place behind."""
+    first, minute = -2_208_988_800_000_000, 60_000_000
+    times = [first + minutes * minute for minutes in (-30, 10, 60)]
+    marks = {"version": "3.5.0", "legacyDateTime": "", "timeZone": "Europe/Paris"}
+    table = pa.table({"k": pa.array(times, pa.timestamp("us", "UTC"))})
+    table = table.replace_schema_metadata({f"org.apache.spark.{k}": v for k, v in marks.items()})
+    source = written(tmp_path / "a.parquet", table)
+    for batch in source.scan():
+        for place in range(len(batch)):
+            assert len(source.lookup(pa.table(batch.slice(place, 1)))) == 1, place
+
+
 def test_a_null_among_the_keys_costs_only_the_groups_with_nulls(tmp_path: Path) -> None:
     values = [None if n in (42, 43) else n for n in range(N)]
     source = written(tmp_path / "a.parquet", pa.table({"k": values, "v": range(N)}))

@@ -202,8 +202,7 @@ class ParquetFile:
             nulls = [True] * count
             if column is None:
                 bounds = [EMPTY] * count
-            # Another type may have another order.
-            elif not (column.parts or column.type is None or self._is_cast(column, field)):
+            elif column.type is not None and not column.parts and self._keeps_order(column, field):
                 bounds = min_max_of(
                     self.metadata, column.leaf, column.type, self._converting(column, field.type)
                 )
@@ -211,8 +210,14 @@ class ParquetFile:
             self._bounds[name] = bounds, nulls
         return self._bounds[name]
 
-    def _is_cast(self, column: Column, field: pa.Field) -> bool:
-        return field.name in self._overridden and column.type != field.type
+    def _keeps_order(self, column: Column, field: pa.Field) -> bool:
+        """Whether values become those of the table in the same order: other types may not.
+
+        Times of the legacy calendar go back where a zone leaves its local mean time.
+        """
+        is_cast = field.name in self._overridden and column.type != field.type
+        is_rebased = column.legacy_zone is not None and pa.types.is_timestamp(column.type)
+        return not (is_cast or is_rebased)
 
     def _converting(self, column: Column, dtype: pa.DataType) -> Callable[[pa.Array], pa.Array]:
         return lambda values: converted(values, column, dtype, self._rules)
