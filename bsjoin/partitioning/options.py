@@ -54,9 +54,12 @@ class HotSpot:
     the same partition, and the columns must be deterministic: they must not change when Spark
     computes a row again.
 
+    In a function for ``foreachBatch`` each micro-batch is a batch of its own: a join there uses the
+    last rule in ``store``, if there is one, and makes none. :func:`bsjoin.cycles` makes them there.
+
     Args:
         partitions: the number of partitions, 1 to 10,000. ``None`` (default): the number of cores
-            of the Spark application.
+            that the Spark application has at the call, or in the first cycle.
         threshold: the skew DS (the paper's Formula 3: standard deviation of the partitions' rows
             over their mean) above which a new rule is computed, after random variation is
             subtracted; default 0.1. It is relative to the load for which the active rule was made.
@@ -77,7 +80,8 @@ class HotSpot:
         seed: the seed of the sample; default 0.
         store: a folder or URL for the rules that the driver and all workers can access, one folder
             per join. A restarted query continues with the last rule in it. ``None`` (default): a
-            temporary folder on the driver's host, which suffices if all workers run on it.
+            temporary folder on the driver's host, which suffices if all workers run on it, or the
+            JVM sends the rows: then the driver reads it. Otherwise the query fails.
 
     Raises:
         ArgumentError: a value is out of its range.

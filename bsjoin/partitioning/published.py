@@ -11,10 +11,12 @@ import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from cachetools import LRUCache
 
 from bsjoin._clock import now_us
+from bsjoin.errors import StoreError
 from bsjoin.partitioning.options import MOST_SAMPLED
 from bsjoin.partitioning.rule import Rule
 from bsjoin.storage import fields
@@ -26,7 +28,8 @@ _log = logging.getLogger("bsjoin")
 _KEPT = 50
 _LARGEST = 16 << 20
 _TIMES = 64
-_ACTIVATION = Activation(local_us=20_000, remote_us=1_000_000, tries=5)
+# As of versions, where machines share the folder: a client of Connect has a clock of its own.
+_ACTIVATION = Activation(local_us=100_000, remote_us=2_000_000, tries=5, host_us=20_000)
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,7 @@ class Rules:
         self._folder = VersionedFolder(location, "", ".rule", _LARGEST)
         self._known: dict[int, PublishedRule | None] = {}
         self._chosen: LRUCache[int, PublishedRule | None] = LRUCache(_TIMES)
+        self._tried = 0
 
     def publish(self, rule: Rule, capacity: int, clock: Callable[[], int] = now_us) -> Rule | None:
         """Put a rule in force, from the next moment on.
@@ -90,10 +94,13 @@ class Rules:
         """
 
         def content(slot: Publication) -> bytes:
+            self._tried = slot.number
             numbered = replace(rule, version=slot.number)
             return PublishedRule(numbered, slot.activates_at_us, capacity).to_bytes()
 
-        published = self._folder.publish(content, _ACTIVATION, least=rule.version, clock=clock)
+        # A worker may have read a rule that was withdrawn: its number is not used again.
+        least = max(rule.version, self._tried + 1)
+        published = self._folder.publish(content, _ACTIVATION, least=least, clock=clock)
         if published is None:
             return None
         self._folder.sweep(self._folder.numbers()[:-_KEPT])
@@ -104,14 +111,28 @@ class Rules:
 
         The folder is read once per micro-batch. A folder that cannot be read is an error: the
         task is run again, and must not meanwhile have another rule than the others.
+
+        Raises:
+            StoreError: it cannot be read, or this machine does not have it.
         """
         if time_us not in self._chosen:
+            self._check_there()
             numbers = self._folder.numbers()
             self._known = {
                 n: self._known[n] if n in self._known else self._load(n) for n in numbers
             }
             self._chosen[time_us] = active_at(time_us, filter(None, self._known.values()))
         return self._chosen[time_us]
+
+    def _check_there(self) -> None:
+        """Refuse a folder of another machine: the driver has made it before the first task."""
+        location = self._folder.location
+        if location.is_local and not Path(location.url).is_dir():
+            raise StoreError(
+                f"the partition rules are in {str(location)!r}, and this machine has no such "
+                "folder: give HotSpot(store=...) a folder or URL that the driver and all workers "
+                "can access"
+            )
 
     def last(self) -> PublishedRule | None:
         """The newest rule, in force or not yet; None without one."""

@@ -39,7 +39,6 @@ class Steering:
 
     def __init__(self, options: HotSpot, tasks: int, location: StorageLocation | None = None):
         rule = rule_to_begin_with(options, options.partitions or tasks)
-        self._controller = Controller(options, rule=rule)
         self._lock = threading.Lock()
         self.capacity = max(1, -(-options.sample // tasks))
         location = location or _location(options)
@@ -50,7 +49,10 @@ class Steering:
             self._rules = Rules(location)
             before = self._rules.last()
             if before is not None and before.rule.version < rule.version:
-                self._rules.publish(rule, self.capacity)
+                # Under the version that it has got; workers that hear of none begin evenly.
+                in_force = self._rules.publish(rule, self.capacity)
+                rule = in_force or Rule.even(rule.partitions)
+        self._controller = Controller(options, rule=rule)
 
     @property
     def rule(self) -> Rule:
@@ -170,13 +172,14 @@ class _Listener(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
-        for label, steering in list(self._steered.items()):
+        for label in list(self._steered):
             try:
                 note = route(event.progress, label)
             except Exception as error:  # the stream goes on with the rule it has
                 _log.warning("bsjoin: join %s: its figures cannot be read: %s", label, error)
                 continue
-            if note is not None:
+            # To get it says that it was heard of.
+            if note is not None and (steering := self._steered.get(label)) is not None:
                 steering.observe(note.statistics)
 
 

@@ -12,6 +12,7 @@ from oracle import one_part
 from pyspark.sql import DataFrame, SparkSession
 
 import bsjoin
+from bsjoin.errors import StoreError, cause_of
 from bsjoin.index import GREATEST, LEAST
 from bsjoin.partitioning import HotKey, HotSpot, Router, Rule
 from bsjoin.partitioning.generated import note_of
@@ -114,9 +115,9 @@ def test_the_rule_in_the_folder_that_is_active_and_valid(
     rules = Rules(StorageLocation.of(tmp_path))
     (row,) = [spark.range(1)]
 
-    def version(time_us: int, partitions: int = 3) -> int:
+    def version(time_us: int, partitions: int = 3, folder: Path = tmp_path) -> int:
         first = published(Rule.even(partitions))
-        where = {"folder": str(tmp_path), "first": first, "partitions": partitions}
+        where = {"folder": str(folder), "first": first, "partitions": partitions}
         found = row.selectExpr(call("rule", f"'{time_us}'", **where)).first()
         return int(json.loads(json.loads(found[0])["rule"])["version"])
 
@@ -129,3 +130,6 @@ def test_the_rule_in_the_folder_that_is_active_and_valid(
     files[2].write_bytes(b"{")
     files[1].write_text(files[1].read_text().replace("boundaries", "bounds"))
     assert version(9_000_000) == 1
+    with pytest.raises(Exception, match="this machine has no such folder") as raised:
+        version(9_000_000, folder=tmp_path / "elsewhere")
+    assert isinstance(cause_of(raised.value), StoreError)

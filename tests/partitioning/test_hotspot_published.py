@@ -11,14 +11,19 @@ import json
 import logging
 import zlib
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bsjoin._clock import now_us
+from bsjoin.errors import StoreError
+from bsjoin.metrics.observing import LINES, route_of
 from bsjoin.partitioning import Collector, CycleStatistics, HotKey, HotSpot, Router, Rule, added
 from bsjoin.partitioning.published import PublishedRule, Rules
-from bsjoin.runtimes.steering import Steering
+from bsjoin.partitioning.worker import Note
+from bsjoin.runtimes.steering import Steering, _Listener
 from bsjoin.storage import StorageLocation
 
 
@@ -60,6 +65,24 @@ def test_a_folder_that_writes_too_slowly_gets_no_rule(location: StorageLocation)
     assert Rules(location).last() is None
 
 
+def test_a_number_that_a_worker_may_have_read_is_not_used_again(location: StorageLocation) -> None:
+    location.make()
+    rules, reader = Rules(location), Rules(location)
+    calls, late = itertools.count(1), 10**12
+
+    def clock() -> int:
+        """Each rule is written in time, and seen for a moment; nobody knows that until too late."""
+        call = next(calls)
+        if call == 3:
+            assert reader.at(10**9).rule.boundaries == (5,)
+        return call * late if call % 3 == 0 else 0
+
+    assert rules.publish(Rule(1, 2, (5,)), 100, clock) is None
+    assert rules.publish(Rule(1, 2, (9,)), 100, itertools.repeat(0).__next__) is not None
+    for one in (reader, Rules(location)):
+        assert one.at(10**10).rule.boundaries == (9,)
+
+
 def test_two_drivers_do_not_overwrite_each_other(location: StorageLocation) -> None:
     location.make()
     first, second = Rules(location), Rules(location)
@@ -79,6 +102,9 @@ def test_a_folder_that_cannot_be_read_is_an_error(
     file.mkdir()  # reading a folder fails as a broken disk does
     with pytest.raises(Exception, match=r"(?i)directory"):
         Rules(location).at(now_us())
+    # A machine that has no such folder would send rows by another rule than those that have it.
+    with pytest.raises(StoreError, match=r"no such folder: give HotSpot\(store=\.\.\.\)"):
+        Rules(StorageLocation.of(tmp_path / "elsewhere")).at(now_us())
 
 
 def test_damaged_rules_are_passed_over_and_old_ones_removed(
@@ -152,6 +178,44 @@ def test_a_rule_is_published_and_gone_on_with(location: StorageLocation, tmp_pat
     assert steering.rule.version >= 1  # a slow machine may skip a number
     again = Steering(HotSpot(partitions=2, store=tmp_path / "rules"), 1)
     assert again.rule == steering.rule
+
+
+@pytest.mark.parametrize("how", ["late", "gives up"])
+def test_the_first_rule_has_the_version_that_workers_hear(
+    location: StorageLocation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    """Else no cycle would count as one of it, and no other rule would ever come."""
+    location.make()
+    Rules(location).publish(Rule.even(3, 1), 100)
+    publish = Rules.publish
+
+    def late(rules: Rules, rule: Rule, *more: Any) -> Rule | None:
+        return publish(rules, Rule.even(2, rule.version + 5), *more) if how == "late" else None
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Rules, "publish", late)
+        steering = Steering(HotSpot(partitions=2, store=tmp_path / "rules", min_cycles=1), 1)
+    last = Rules(location).last()
+    heard = last.rule if how == "late" else Rule.even(2)
+    assert steering.rule == heard
+    steering.observe(cycle(steering, 7))
+    assert steering.rule.hot
+
+
+def test_a_join_that_is_heard_of_is_not_forgotten(location: StorageLocation) -> None:
+    listener, heard = _Listener(), list[str]()
+    steering = Steering(OPTIONS, 1, location)
+    note = Note(cycle(steering, 7), {}).to_json()
+
+    def steer(label: str) -> None:
+        listener.steer(label, SimpleNamespace(observe=lambda _: heard.append(label)))  # type: ignore[arg-type]
+
+    steer("first")
+    progress = SimpleNamespace(observedMetrics={route_of("first"): {LINES: note}})
+    for number in range(300):
+        steer(f"never runs {number}")
+        listener.onQueryProgress(SimpleNamespace(progress=progress))
+    assert heard == ["first"] * 300
 
 
 @pytest.mark.parametrize("how", ["raises", "gives up"])

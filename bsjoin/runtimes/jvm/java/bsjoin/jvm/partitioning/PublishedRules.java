@@ -44,6 +44,12 @@ public final class PublishedRules extends Function<UTF8String> {
   }
 
   public synchronized UTF8String invoke(UTF8String time) {
+    if (!Files.isDirectory(Paths.get(folder))) {
+      throw TableError.of(
+          "StoreError",
+          "the partition rules are in '" + folder + "', and this machine has no such folder: give "
+              + "HotSpot(store=...) a folder or URL that the driver and all workers can access");
+    }
     TreeMap<Integer, JsonNode> there = new TreeMap<>();
     for (String file : Storage.list(Paths.get(folder), "the rules", folder)) {
       if (file.matches("[0-9]{8,9}\\.rule")) {
