@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from pyspark.sql import DataFrame, is_remote
+
 from bsjoin._join import join_by
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
@@ -22,11 +24,11 @@ from bsjoin.planner.columns import On
 from bsjoin.planner.cycle import Cycle, CycleState
 from bsjoin.runtimes.steering import Steering
 from bsjoin.sources.protocol import Source
-from bsjoin.spark.session import default_parallelism, is_connect, is_dataframe
+from bsjoin.spark.session import default_parallelism, is_connect
 from bsjoin.table import BatchTable
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
     from bsjoin.placement import Placing
     from scheduling import Policy
@@ -194,9 +196,9 @@ def cycles(
             ``None`` (default): Spark places tasks. In a session with a single executor Spark places
             them too, with a warning.
         scaler: chooses the number of partitions of each cycle instead of the number in
-            ``partition``, for example ``scheduling.OERA()``; with ``Placement(executors=)`` it
-            chooses the number of executors, and there are as many partitions as cores. ``None``
-            (default): no change.
+            ``partition``, which it needs, for example ``scheduling.OERA()``; with
+            ``Placement(executors=)`` it chooses the number of executors, and there are as many
+            partitions as cores. ``None`` (default): no change.
         select: as for :func:`bsjoin.join`; default None.
         suffix: as for :func:`bsjoin.join`; default ``"_batch"``.
         nulls_equal: as for :func:`bsjoin.join`; default ``False``.
@@ -208,8 +210,9 @@ def cycles(
         The function, a :class:`Cycles`. ``bsjoin.progress`` accepts it instead of a query.
 
     Raises:
-        ArgumentError: ``sink`` is not callable, an option is invalid, or the session is a Spark
-            Connect session.
+        ArgumentError: ``sink`` is not callable, an option is invalid, ``scaler`` would choose the
+            number of partitions and there is no ``partition``, or the session is a Spark Connect
+            session.
 
     Example:
         >>> steered = bsjoin.cycles(
@@ -231,7 +234,8 @@ def cycles(
         where=where,
         indicator=indicator,
     )
-    if is_dataframe(batch) and is_connect(batch.sparkSession):  # type: ignore[union-attr]
+    # A table in files and a source have no session.
+    if is_connect(batch.sparkSession) if isinstance(batch, DataFrame) else is_remote():
         raise ArgumentError(
             "cycles() steers from the driver, and under Spark Connect a function for foreachBatch "
             "runs on the server, without access to this process: use bsjoin.join(stream, "
@@ -240,5 +244,5 @@ def cycles(
     if placement is not None or scaler is not None:
         from bsjoin.placement import check_placing
 
-        check_placing(placement, scaler)
+        check_placing(placement, scaler, partition)
     return Cycles(batch, sink, call, cache, placement, scaler)

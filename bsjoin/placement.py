@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger("bsjoin")
 
 
-def check_placing(placement: object, scaler: object) -> None:
-    """Refuse what is neither a policy nor a placement, and what is no scaler.
+def check_placing(placement: object, scaler: object, partition: object) -> None:
+    """Refuse what is neither a policy nor a placement, and what is no scaler, or has no effect.
 
     Raises:
         ArgumentError: says what to give.
@@ -43,6 +43,13 @@ def check_placing(placement: object, scaler: object) -> None:
         )
     if not (scaler is None or _is_one(scaler, Scaler)):
         raise ArgumentError(f"scaler={scaler!r}: give a scaler, as scheduling.OERA()")
+    executors = placement.executors if isinstance(placement, Placement) else None
+    if scaler is not None and partition is None and executors is None:
+        raise ArgumentError(
+            f"scaler={scaler!r} chooses the number of partitions, and the rows are sent to none: "
+            "give partition=bsjoin.HotSpot() or bsjoin.Hash(n), or, for the number of executors, "
+            "placement=scheduling.spark.Placement(executors=(least, most))"
+        )
 
 
 def _is_one(thing: object, kind: Any) -> bool:

@@ -583,8 +583,9 @@ def a_skewed_stream_is_steered(spark: SparkSession, folder: Path) -> None:
         write_stream_file(folder / "in", number, k=pa.array(keys, pa.int64()))
     reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
     options = bsjoin.HotSpot(partitions=3, min_cycles=1, smoothing=0.0)
-    with pytest.raises(ArgumentError, match="runs on the server"):
-        bsjoin.cycles(table, "k", partition=options, sink=print)
+    for given in (table, bsjoin.BatchTable.build(table, on="k")):
+        with pytest.raises(ArgumentError, match="runs on the server"):
+            bsjoin.cycles(given, "k", partition=options, sink=print)
     routed = bsjoin.join(reader.parquet(str(folder / "in")), table, "k", partition=options)
     query = routed.writeStream.format("memory").queryName("routed").start()
     query.processAllAvailable()

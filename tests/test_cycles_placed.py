@@ -11,6 +11,7 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -411,3 +412,12 @@ def test_what_is_no_policy_or_no_scaler_is_refused(table: DataFrame) -> None:
     ):
         with pytest.raises(ArgumentError, match=f"{option}=.*: give a"):
             bsjoin.cycles(table, "k", sink=print, **{option: value})
+
+
+def test_a_scaler_that_has_nothing_to_choose_is_refused(table: DataFrame) -> None:
+    cycles: Any = partial(bsjoin.cycles, table, "k", sink=print, scaler=OERA())
+    for placement in (None, RoundRobin(), Placement(policy=RoundRobin())):
+        with pytest.raises(ArgumentError, match="and the rows are sent to none"):
+            cycles(placement=placement)
+    cycles(placement=Placement(executors=(1, 2)))
+    cycles(partition=Hash(2))
