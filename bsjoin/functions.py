@@ -12,6 +12,7 @@ from pyspark.sql.functions import arrow_udf  # type: ignore[attr-defined]
 from bsjoin.errors import ArgumentError, suggest
 from bsjoin.runtimes.choosing import choose
 from bsjoin.spark.session import active_session
+from bsjoin.spark.workers import check_workers
 from bsjoin.values.networks import bounds
 
 __all__ = ["network_end", "network_start"]
@@ -52,6 +53,7 @@ def network_start(
 
     Raises:
         ArgumentError: ``on_error`` is unknown, or there is no session.
+        WorkerEnvironmentError: Python workers run it, and their Python cannot run bsjoin.
 
     Complexity: O(1) a row.
 
@@ -82,6 +84,7 @@ def network_end(
 
     Raises:
         ArgumentError: ``on_error`` is unknown, or there is no session.
+        WorkerEnvironmentError: Python workers run it, and their Python cannot run bsjoin.
 
     Example:
         >>> from pyspark.sql import SparkSession, functions as F
@@ -99,10 +102,12 @@ def _bound(function: str, text: Column | str, on_error: str, spark: SparkSession
         raise ArgumentError(
             f"on_error={on_error!r} is not known. {suggest(str(on_error), choices)}"
         )
-    runtime, _, _ = choose(spark or active_session(), lambda _: None)
+    spark = spark or active_session()
+    runtime, _, _ = choose(spark, lambda _: None)
     if runtime.name == "jvm":
         tried = "try_" if on_error == "null" else ""
         return F.call_function(f"bsjoin.{tried}{function}", text)
+    check_workers(spark)
     last, null_on_error = function == "network_end", on_error == "null"
 
     def read(texts: pa.Array) -> pa.Array:
