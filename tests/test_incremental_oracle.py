@@ -24,6 +24,7 @@ from oracle import (
 )
 from oracle import settings as spark_settings
 from pyspark.sql import SparkSession
+from spark_samples import rows as rows_of_df
 
 import bsjoin
 from bsjoin import Incremental
@@ -82,6 +83,18 @@ def test_keys_outside_of_the_tables_type_are_not_queried(check: Check) -> None:
     floats = pa.table({"k": pa.array([0.1, 0.5], pa.float32()), "v": ["tenth", "half"]})
     source = check(pa.table({"k": [0.1, 0.5, 1e300]}), floats, "k")
     assert set(source.times) == {"0.5"}
+
+
+def test_nor_behind_a_stored_table_of_the_same_keys(spark: SparkSession, tmp_path: Path) -> None:
+    """In one stage of Python workers, where joins on the same keys share what Spark sends."""
+    batch = pa.table({"k": pa.array([1, 5], pa.int32()), "t": ["a", "b"], "v": [10, 50]})
+    stream = frame(spark, pa.table({"k": [1, 1 << 31, 5], "t": ["a", "a", "b"]}))
+    source = Model(tmp_path, batch)
+    with spark_settings(spark, spark__bsjoin__runtime="python"):
+        first = bsjoin.join(stream, frame(spark, batch), ["k", "t"], how="left")
+        second = bsjoin.join(first, source, ["k", "t"], how="left", cache=ROOMY)
+    assert rows_of_df(second) == [(1, "a", 10, 10), (5, "b", 50, 50), (1 << 31, "a", None, None)]
+    assert set(source.times) == {(1, "'a'"), (5, "'b'")}
 
 
 def rows_of(keys: Sequence[int | None], dtype: pa.DataType = pa.int64()) -> pa.Table:  # noqa: B008

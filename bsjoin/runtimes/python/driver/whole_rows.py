@@ -98,14 +98,14 @@ class _Sent:
         ]
         # Never that of a column of the stream: these are columns of the result, too.
         (self._sent_as,) = unused(stage.stream.columns, "s")
-        self._added: list[str] = []
-        self._known: dict[object, list[StageColumn]] = {}
+        self._added: dict[str, StageColumn] = {}
 
     def rows(self) -> DataFrame:
         """The rows with all that was asked for."""
         # Whole lists of names at a time: each Column made in Python is several calls to the JVM.
         rows = self._stage.stream.toDF(*map(self._name, range(len(self._fields))))
-        return sql.select(rows, *self._added) if self._added else rows
+        added = [f"{value} AS a{i}" for i, value in enumerate(self._added)]
+        return sql.select(rows, *added) if added else rows
 
     def joined(self, number: int) -> StageJoin:
         """A join of the stage, and where it finds its key."""
@@ -130,7 +130,7 @@ class _Sent:
                 self._column(found[name], dtype)
                 for name, dtype in zip(join.probes, _arrow_types(planned.probe_types), strict=True)
             ),
-            clock=self._sent("clock", clock)[0].number if clock else None,
+            clock=self._sent(clock[0]).number if clock else None,
             check=planned.check and placed(planned.check, lambda one: self._named(one, number)),
         )
 
@@ -155,14 +155,12 @@ class _Sent:
         join, table = planned.join, planned.plan.table
         looked_up = None if isinstance(table, StoredTable) else table.keys
         side = planned.key(lambda name: self._name(found[name]))
-        numbers = tuple(found[name] for name in join.stream_keys)
-        same = numbers, join.key_types, join.lengths, join.nulls_equal
-        (hashed,) = self._sent((same, "hash"), [side.hash])
+        numbers = [found[name] for name in join.stream_keys]
         key = []
         safe = join.nulls_equal or (False,) * len(numbers)
         for i, value in enumerate(side.compared):
             if i == len(numbers):  # which of the keys are null
-                key += self._sent((same, i), [value])
+                key.append(self._sent(value))
                 continue
             number, dtype = numbers[i], join.key_types[i]
             as_it_is = self._fields[number].dataType == dtype and join.lengths[i] is None
@@ -173,20 +171,16 @@ class _Sent:
             ):
                 key.append(StageColumn(None, number))  # which travels anyway
             else:
-                key += self._sent((same, i, looked_up), [value])
-        return hashed, key
+                key.append(self._sent(value))
+        return self._sent(side.hash), key
 
     def _name(self, number: int) -> str:
         return f"{self._sent_as}{number}"
 
-    def _sent(self, name: object, values: list[str]) -> list[StageColumn]:
-        """Values that Spark computes; once for all joins that need the same."""
-        if name not in self._known:
-            first = len(self._added)
-            self._added += [f"{value} AS a{i}" for i, value in enumerate(values, first)]
-            numbers = range(len(self._fields) + first, len(self._fields) + len(self._added))
-            self._known[name] = [StageColumn(None, number) for number in numbers]
-        return self._known[name]
+    def _sent(self, value: str) -> StageColumn:
+        """A value that Spark computes; once for all joins that need the same."""
+        next_one = StageColumn(None, len(self._fields) + len(self._added))
+        return self._added.setdefault(value, next_one)
 
 
 def _key_types(planned: PlannedJoin) -> list[pa.DataType]:
