@@ -12,7 +12,7 @@ import pytest
 from cache_samples import Model
 from oracle import HOWS, apart, assert_same_rows, rows_of_all, rows_of_spark, together
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import write_stream_file
+from spark_samples import rows, write_stream_file
 
 import bsjoin
 from bsjoin import Band, BatchTable, Hash, HotSpot, Incremental
@@ -130,6 +130,13 @@ def test_a_stream_has_the_rows_of_sparks_join_while_its_rules_change(
     (plain, _) = (cycle.partition for cycle in told if cycle.partition.kind == "none")
     assert (plain.rule_version, plain.rows) == (None, ())
     assert plain.reason == "no shuffle: every worker has access to the whole table"
+
+
+def test_columns_of_the_stream_may_share_a_name(spark: SparkSession, table: DataFrame) -> None:
+    stream = spark.range(9).selectExpr("id % 3 AS k", "id AS x", "-id AS X")
+    ways = (HotSpot(partitions=2), Hash(2), None)
+    found = [rows(bsjoin.join(stream, table, "k", how="left", partition=way)) for way in ways]
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.long

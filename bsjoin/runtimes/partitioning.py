@@ -9,6 +9,7 @@ number is a hash of the whole row.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from dataclasses import replace
 
 from pyspark.sql import DataFrame
@@ -22,7 +23,7 @@ from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.runtimes.choosing import choose
 from bsjoin.runtimes.steering import rule_to_begin_with, steered
 from bsjoin.spark import compat, sql
-from bsjoin.spark.session import default_parallelism, is_connect
+from bsjoin.spark.session import default_parallelism, is_case_sensitive, is_connect
 
 _log = logging.getLogger("bsjoin")
 
@@ -93,7 +94,11 @@ def number_of(stream: DataFrame, key: str, how: str, *, counted: bool) -> str:
     ``key`` is the hash of the keys in SQL, null for a null key. If rows are not ``counted`` on the
     way the number depends on nothing but the row, so that filters above the join still move below.
     """
-    content = f"xxhash64({', '.join(map(sql.column, hashable(stream.schema)))})"
+    # Columns of one name cannot be named.
+    fold = str if is_case_sensitive(stream.sparkSession) else str.lower
+    times = Counter(map(fold, stream.columns))
+    names = [name for name in hashable(stream.schema) if times[fold(name)] == 1]
+    content = f"xxhash64({', '.join(map(sql.column, names))})"
     if not counted:
         return content
     if _is_read_in_order(stream):
