@@ -116,6 +116,17 @@ def test_every_shape_of_an_answer(location: StorageLocation, cuts: tuple[int, ..
         assert answered(plan_of(there_is_none, shape), [1, None]).to_pylist() == [nobody] * 2  # type: ignore[arg-type]
 
 
+def test_of_the_joins_that_were_checked_only_the_last_ones_are_remembered(
+    location: StorageLocation,
+) -> None:
+    """A worker lives as long as its application, and each micro-batch may plan joins of its own."""
+    plan = plan_of(stored(location), "rows")
+    for number in range(300):
+        answered(replace(plan, label=f"{number}:k"), [1])
+    (table,) = full_cache._tables.values()
+    assert len(table.checked) < 300
+
+
 def test_a_plan_of_one_version_takes_no_other_of_its_number(location: StorageLocation) -> None:
     with pytest.raises(VersionNotFoundError, match=r"version 1 .* the table was built again"):
         answered(plan_of(stored(location), "row", epoch=99), [1])

@@ -44,14 +44,16 @@ class _Table:
         chosen: the versions for the last times of micro-batches. One that activates later than
             the folder was read is not for these.
         open: the open versions, only the newest ones: an open file keeps its disk space.
-        checked: the joins, and the times and numbers of versions, that were checked to fit.
+        checked: the last joins, and times and numbers of versions, that were checked to fit.
     """
 
     known: dict[int, Manifest] = field(default_factory=dict)
     settled: versions.Settled = field(default_factory=dict)
     chosen: LRUCache[int, int] = field(default_factory=lambda: LRUCache(_TIMES))
     open: dict[int, OpenTable] = field(default_factory=dict)
-    checked: set[tuple[str, int, int]] = field(default_factory=set)
+    checked: LRUCache[tuple[str, int, int], bool] = field(
+        default_factory=lambda: LRUCache(_CHECKED)
+    )
 
 
 # A table is identified by its location and its time of publication: see StoredTable.epoch; and by
@@ -59,6 +61,7 @@ class _Table:
 _tables: LRUCache[tuple[str, int, int], _Table] = LRUCache(maxsize=64)
 _OPEN_VERSIONS = 2
 _TIMES = 64
+_CHECKED = 256
 
 
 def answer(
@@ -150,7 +153,7 @@ def open_table(plan: JoinPlan, batch_time: pa.Array | None) -> OpenTable:
     checked = plan.label, *_published(opened)
     if checked not in table.checked:
         _check(plan, stored, opened.manifest)
-        table.checked.add(checked)
+        table.checked[checked] = True
     return opened
 
 
