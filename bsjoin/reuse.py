@@ -163,7 +163,7 @@ def _query(name: str) -> _Query:
     with _lock:
         if name not in _queries:
             active = active_queries()
-            # A query of another session is not listed, active or not.
+            # One that cannot be listed may be active.
             ended = [other for other, q in _queries.items() if q.listed and other not in active]
             for other in ended:
                 for kept in _queries.pop(other).tables:

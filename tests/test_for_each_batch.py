@@ -105,12 +105,13 @@ def test_other_tables_in_every_micro_batch(
             found.append(rows(bsjoin.join(batch, table, "k")))
         seen.append(OnDisk.of(temporary))
 
-    run(spark, tmp_path, call, 3)
+    run(spark.newSession(), tmp_path, call, 3)
     assert found == [[(1, v)] for number in range(3) for v in (number, -number)]
     assert [disk.folders for disk in seen] == [2, 4, 4]
-    # Those of a query that has ended go with the next one.
-    run(spark, tmp_path / "next", call, 1)
-    assert seen[-1].folders == 2
+    # Those of a query that has ended go with the next one, whatever their sessions.
+    for name in ("next", "last"):
+        run(spark, tmp_path / name, call, 1)
+        assert seen[-1].folders == 2
     # Outside of foreachBatch a table stays.
     stream, table = spark.range(3).toDF("k"), spark.range(2).selectExpr("id AS k", "id AS v")
     joined = [bsjoin.join(stream, table, "k") for _ in range(3)]

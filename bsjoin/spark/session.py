@@ -172,10 +172,15 @@ def active_session() -> SparkSession:
 
 
 def active_queries() -> set[str]:
-    """The ids of the streaming queries of the application's session."""
-    # The active session of a `foreachBatch` function is a copy, which lists no query.
+    """The ids of the streaming queries of the application, of whatever session.
+
+    There are none where the application has no classic session, or Spark lacks what lists them.
+    """
     spark = compat.first_session()
-    return set() if spark is None else {str(query.id) for query in spark.streams.active}
+    try:
+        return set() if spark is None else {*map(str, compat.active_queries_of_all(spark).keySet())}
+    except compat.failures():
+        return set()
 
 
 def active_names(spark: SparkSession) -> set[str]:
