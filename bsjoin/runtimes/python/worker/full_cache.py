@@ -44,7 +44,7 @@ class _Table:
         chosen: the versions for the last times of micro-batches. One that activates later than
             the folder was read is not for these.
         open: the open versions, only the newest ones: an open file keeps its disk space.
-        checked: the last joins, and times and numbers of versions, that were checked to fit.
+        checked: the last joins, and times and numbers of open versions, that were checked to fit.
     """
 
     known: dict[int, Manifest] = field(default_factory=dict)
@@ -175,7 +175,8 @@ def _close_unneeded(location: StorageLocation, opened: OpenTable) -> None:
         other = StorageLocation(url)
         if other == location:
             table.open = {n: one for n, one in table.open.items() if _published(one) in kept}
-            table.checked = {one for one in table.checked if one[1:] in kept}
+            for one in [one for one in table.checked if one[1:] not in kept]:
+                del table.checked[one]
         elif table.open and other.is_local:
             # It is not the table that is asked: whatever is wrong with it, its own tasks say.
             with contextlib.suppress(OSError, StoreError):
