@@ -7,7 +7,8 @@ is for Spark's Kafka sink, which sends each row to the topic in its column ``top
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,8 +16,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError, suggest
-from bsjoin.metrics.progress import observed_row
-from bsjoin.runtimes.jvm.attach import call, is_attached
+from bsjoin.metrics.counted import figures
+from bsjoin.metrics.progress import is_idle, observed_row
+from bsjoin.runtimes.jvm.attach import call, is_attached, lacks_planner
+from bsjoin.spark import compat
 from bsjoin.spark.session import is_dataframe
 from bsjoin.spark.sql import quoted
 from bsjoin.values.durations import seconds
@@ -133,10 +136,13 @@ def route(
     headers, hit, at = map(quoted, ("headers", found, "timestamp"))
     at = f"coalesce({at}, {_EPOCH})"  # Kafka has one in each record
     hit = f"coalesce({hit}, false)" if joined.schema[found].nullable else hit
-    if is_attached(joined.sparkSession):
+    spark = joined.sparkSession
+    in_jvm = is_attached(spark) and lacks_planner(spark) is None
+    if in_jvm:
         sent = F.expr(call("routed headers", headers, hit, at))
         places = {"topic": topic, "retry": retry, "dead": dead, "patience_ms": patience_ms}
-        to = F.expr(call("routed topic", headers, hit, at, **places))
+        # It counts, in plans of the session: see RouteStrategy.java.
+        to = F.expr(call("routed topic", headers, hit, at, once=True, **places))
     else:
         sent = F.expr(_headers(headers, hit, at))
         # A header of somebody else's making may have any number: no difference of that is taken.
@@ -152,6 +158,8 @@ def route(
         sent.alias("headers"),
         to.alias("topic"),
     )
+    if in_jvm:
+        return rows
     return rows.observe(
         _OBSERVED + topic,
         _count(F.col("topic") == topic).alias("found"),
@@ -248,17 +256,75 @@ def progress(query: Any) -> list[RouteProgress]:
         raise ArgumentError(
             f"progress() of a {type(query).__name__}: give a StreamingQuery, or the progress of one"
         )
+    counted = _counted(batches, compat.session_of(query))
     return [
         RouteProgress(
             batch_id=batch.batchId,
-            topic=name.removeprefix(_OBSERVED),
-            **{one: counts[one] for one in ("found", "recovered", "waiting", "expired")},
-            waiting_now=_waiting_now(batch, counts.get("retry"), counts["waiting"]),
+            topic=topic,
+            found=one.found,
+            recovered=one.recovered,
+            waiting=one.waiting,
+            expired=one.expired,
+            waiting_now=_waiting_now(batch, one.retry, one.waiting),
         )
         for batch in batches
-        for name, row in sorted(batch.observedMetrics.items())
-        if name.startswith(_OBSERVED) and (counts := observed_row(row))
+        for topic, one in sorted(_of_topics([*_observed(batch), *counted(batch)]).items())
     ]
+
+
+@dataclass(frozen=True)
+class _Routed:
+    """What became of the rows of one action: as Spark observes it, and ``RouteStrategy.java``."""
+
+    batch: int
+    execution: str | None
+    topic: str
+    retry: str | None = None
+    found: int = 0
+    recovered: int = 0
+    waiting: int = 0
+    expired: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.found + self.waiting + self.expired
+
+    def __add__(self, other: _Routed) -> _Routed:
+        counts = ("found", "recovered", "waiting", "expired")
+        return replace(self, **{one: getattr(self, one) + getattr(other, one) for one in counts})
+
+
+def _observed(batch: Any) -> Iterator[_Routed]:
+    """What Spark has observed in a micro-batch."""
+    for name, row in batch.observedMetrics.items():
+        if name.startswith(_OBSERVED):
+            yield _Routed(batch.batchId, None, name.removeprefix(_OBSERVED), **observed_row(row))
+
+
+def _counted(batches: Sequence[Any], spark: Any) -> Callable[[Any], list[_Routed]]:
+    """What gives what the JVM has counted in a micro-batch."""
+    runs: dict[str, list[int]] = {}
+    for batch in batches:
+        if hasattr(batch, "runId") and not is_idle(batch):
+            runs.setdefault(str(batch.runId), []).append(batch.batchId)
+    found: dict[tuple[str, int], list[_Routed]] = {}
+    for run, numbers in runs.items():
+        for one in figures(_Routed, "routes", run, min(numbers), max(numbers), spark):
+            found.setdefault((run, one.batch), []).append(one)
+    return lambda batch: found.get((str(getattr(batch, "runId", "")), batch.batchId), [])
+
+
+def _of_topics(actions: Iterable[_Routed]) -> dict[str, _Routed]:
+    """What became of the rows by topic: of that action in ``foreachBatch`` that had most."""
+    by_action: dict[tuple[str, str | None], _Routed] = {}
+    for one in actions:
+        key = one.topic, one.execution
+        by_action[key] = by_action[key] + one if key in by_action else one
+    found: dict[str, _Routed] = {}
+    for (topic, _), one in by_action.items():
+        if topic not in found or one.rows > found[topic].rows:
+            found[topic] = one
+    return found
 
 
 def _waiting_now(batch: Any, retry: str | None, sent: int) -> int | None:

@@ -33,7 +33,7 @@ if __name__ == "__main__":
     sent = bsjoin.kafka.route(
         records, value="'x'", topic="out", retry="again", dead="never", patience=1
     )
-    assert "BsjoinRoute" not in sent._jdf.queryExecution().executedPlan().toString()
+    assert "CollectMetrics" in sent._jdf.queryExecution().executedPlan().toString()
     joined = bsjoin.BatchTable.open(path).join(stream, "k", how="left")
     assert "MapInArrow" in joined._jdf.queryExecution().executedPlan().toString()
     print("rows", sorted(tuple(row) for row in joined.collect()))

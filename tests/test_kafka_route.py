@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import nullcontext
 from datetime import datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +13,7 @@ import pytest
 from cache_runs import database_of_planes
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from real_time_queries import planned_in_real_time
-from sessions import configured
+from spark_samples import Feed
 
 import bsjoin
 from bsjoin.errors import ArgumentError, ColumnError
@@ -135,39 +133,57 @@ def test_where_records_go(
     assert [(h.key, h.value) for h in rows[b"9"].headers] == [since(0)]
 
 
-@pytest.mark.parametrize(
-    "counts", ["Spark", "bsjoin", "Spark, without our planner", "Spark, in real-time mode"]
-)
+def figures_of(routes: list[bsjoin.kafka.RouteProgress]) -> list[dict[str, int]]:
+    return [{name: getattr(one, name) for name in counted()} for one in routes]
+
+
+@pytest.mark.parametrize("counts", ["jar", "SQL", "jar, without our planner"])
 def test_what_became_of_the_rows_is_counted_in_their_pass(
-    spark: SparkSession, tmp_path: Path, counts: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, counts: str
 ) -> None:
-    """Behind all that is computed, which is one stage with one projection; of each action anew."""
+    """Behind all that is computed, which is one stage with one projection; of each batch anew."""
     session = spark.newSession()
-    sent = routed(cases(session))
-    if counts != "Spark":  # from its first join in the JVM on, the session has our planner
-        table = bsjoin.BatchTable.build(session.range(1), on="id", path=tmp_path / "t")
-        with configured(session, {"spark.bsjoin.runtime": "jvm"}):
-            table.join(session.range(1)).collect()
+    is_attached = counts != "SQL"
+    assert not is_attached or attached(session) is None
     if counts.endswith("without our planner"):
         session.conf.set("spark.bsjoin.planner", "off")
-    is_live = counts.endswith("real-time mode")
-    live = planned_in_real_time(session, tmp_path) if is_live else nullcontext()
-    wanted = counted()
-    assert wanted["recovered"] > 1
-    with live:
-        # Where rows are sent on, AQE plans anew.
-        planned_anew = () if is_live else (sent.repartition(3), sent.groupBy("topic").count())
-        for df in (sent, sent, sent.select("key"), *planned_anew):
-            df.collect()
-            execution: Any = df._jdf.queryExecution()
-            row = execution.observedMetrics().apply("bsjoin.kafka.route out")
-            assert [row.get(place) for place in range(row.length())] == [*wanted.values(), "again"]
-        execution = sent._jdf.queryExecution()
-        plan = execution.executedPlan().toString()
+    read = session.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1)
+    for _ in range(2):
+        cases(session).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+    monkeypatch.setattr("bsjoin.kafka.is_attached", lambda _: is_attached)
+    query = routed(read.parquet(str(tmp_path / "in"))).writeStream.format("noop").start()
+    query.processAllAvailable()
+    told = bsjoin.kafka.progress(query)
+    plan = query._jsq.streamingQuery().lastExecution().executedPlan().toString()  # type: ignore[attr-defined]
+    query.stop()
     cases(spark)  # ours is the active session again
-    assert plan.startswith("BsjoinRoute" if counts == "bsjoin" else "CollectMetrics"), plan
+    assert figures_of(told) == [counted(), counted()]
+    assert [(one.batch_id, one.topic) for one in told] == [(0, "out"), (1, "out")]
+    assert figures_of(bsjoin.kafka.progress(query.recentProgress[0])) == [counted()]
+    assert ("CollectMetrics" in plan) == (not is_attached), plan
     assert plan.count("Project") <= 1, plan
-    assert "common_expr" not in execution.optimizedPlan().toString()
+    assert "common_expr" not in plan
+
+
+def test_rows_that_a_function_routes_are_counted_of_the_action_that_had_most(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    assert attached(spark) is None
+
+    def function(batch: DataFrame, number: int) -> None:
+        sent = routed(cases(spark).crossJoin(batch))
+        sent.limit(1).collect()
+        sent.where("topic = 'out'").collect()
+        sent.repartition(3).groupBy("topic").count().collect()  # AQE plans anew
+        sent.select("key").collect()  # nobody asks where it goes
+
+    feed = Feed(spark, tmp_path)
+    feed.add(1)
+    query = feed.call(function)
+    query.processAllAvailable()
+    query.stop()
+    assert query.exception() is None
+    assert figures_of(bsjoin.kafka.progress(query)) == [counted()]
 
 
 def test_values_and_keys_may_be_null_and_names_in_the_rows_do_not_matter(joined: DataFrame) -> None:

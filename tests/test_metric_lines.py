@@ -22,7 +22,7 @@ from bsjoin.metrics.lines import VERSION, read, to_line
 from bsjoin.metrics.refreshes import published, source_of
 from bsjoin.storage import SourceVersion, StorageLocation
 
-JAVA = Path(__file__).parents[1] / "bsjoin/runtimes/jvm/java/bsjoin/jvm/lookup/Figures.java"
+JAVA = Path(__file__).parents[1] / "bsjoin/runtimes/jvm/java/bsjoin/jvm"
 
 _LEAVES: dict[Any, st.SearchStrategy[Any]] = {
     int: st.integers(),
@@ -110,7 +110,8 @@ def test_another_text_is_left_out(line: str, caplog: pytest.LogCaptureFixture) -
 
 
 def test_java_writes_the_same_version_and_names() -> None:
-    code = JAVA.read_text("utf-8")
+    files = ("spark/BatchFigures.java", "lookup/Figures.java")
+    code = "".join((JAVA / file).read_text("utf-8") for file in files)
     assert f"int VERSION = {VERSION};" in code
     names = set(re.findall(r'[.](?:put|set|putArray)\("(\w+)"', code))
     fields = {*OperatorMetrics.__dataclass_fields__, *JoinMetrics.__dataclass_fields__}

@@ -1,4 +1,4 @@
-"""Counts of the joins that the JVM has run: kept in Spark's driver, see ``Figures.java``.
+"""Counts of what the JVM has run: kept in Spark's driver, see ``BatchFigures.java``.
 
 In a classic session that is a call; under Spark Connect it is a query, of which the optimizer makes
 a constant.
@@ -12,12 +12,13 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession, is_remote
 
 from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, OperatorMetrics
-from bsjoin.metrics.lines import read
+from bsjoin.metrics.lines import Record, read
 from bsjoin.metrics.numbers import new_number
 from bsjoin.spark import compat
 
@@ -31,28 +32,38 @@ def counted(
 
     ``run`` is Spark's id of the run of a query, or what stands for it.
     """
-    text = _text_of_classic(run, first, last)
+    return figures(OperatorMetrics, "joins", run, first, last, spark)
+
+
+def figures(
+    record: type[Record], kind: str, run: str, first: int, last: int, spark: SparkSession | None
+) -> list[Record]:
+    """The figures of a kind, of what was executed in micro-batches."""
+    text = _text_of_classic(kind, run, first, last)
     if text is None:
-        text = _text_of_query(run, first, last, spark)
-    return [one for line in read(OperatorMetrics, text) for one in line]
+        text = _text_of_query(kind, run, first, last, spark)
+    return [one for line in read(record, text) for one in line]
 
 
-def _text_of_classic(run: str, first: int, last: int) -> str | None:
+def _text_of_classic(*what: Any) -> str | None:
     """None where Python cannot call the classes of the jar."""
     try:
-        figures = compat.java_class("bsjoin.jvm.lookup.Figures")
-        return None if figures is None else str(figures.read(run, first, last))
+        kept = compat.java_class("bsjoin.jvm.spark.BatchFigures")
+        return None if kept is None else str(kept.read(*what))
     except compat.failures():  # the application has ended
         return None
 
 
-def _text_of_query(run: str, first: int, last: int, spark: SparkSession | None) -> str | None:
+def _text_of_query(
+    kind: str, run: str, first: int, last: int, spark: SparkSession | None
+) -> str | None:
     try:
         spark = SparkSession.active() if spark is None else spark
         if not spark.conf.get(_CATALOG, ""):
-            return None  # no join can have been planned
-        query = "SELECT bsjoin.figures(:run, :first, :last)"
-        row = spark.sql(query, {"run": run, "first": first, "last": last}).first()
+            return None  # nothing can have been planned
+        query = "SELECT bsjoin.figures(:kind, :run, :first, :last)"
+        which = {"kind": kind, "run": run, "first": first, "last": last}
+        row = spark.sql(query, which).first()
     except PySparkException:
         return None
     return None if row is None else str(row[0])

@@ -11,6 +11,7 @@ import bsjoin.jvm.partitioning.Sampled;
 import bsjoin.jvm.planner.AsOf;
 import bsjoin.jvm.planner.Linkage;
 import bsjoin.jvm.planner.Matches;
+import bsjoin.jvm.planner.Planner;
 import bsjoin.jvm.planner.Where;
 import bsjoin.jvm.spark.BatchTime;
 import com.fasterxml.jackson.databind.JsonNode;
@@ -86,7 +87,10 @@ public final class Functions extends StoredTables implements FunctionCatalog {
         case "rule cells" -> new Route.Cells(identifier.name(), spec);
         case "place" -> new Route.Place(identifier.name(), spec);
         case "routed headers" -> new Routed.Headers(identifier.name(), spec);
-        case "routed topic" -> new Routed.Topic(identifier.name(), spec);
+        case "routed topic" -> {
+          Planner.install();
+          yield new Routed.Topic(identifier.name(), spec);
+        }
         case "sampled" -> new Sampled(identifier.name(), spec);
         // Of the first two nobody asks for the result: their calls show that they can be called.
         case "build", "planner", "batch time" -> new BatchTime(identifier.name(), spec);

@@ -1,5 +1,6 @@
 package bsjoin.jvm.kafka;
 
+import bsjoin.jvm.kafka.RouteCounts.Outcome;
 import bsjoin.jvm.spark.Function;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.nio.charset.StandardCharsets;
@@ -27,6 +28,10 @@ public abstract class Routed<R> extends Function<R> {
 
   private Routed(String spec, JsonNode node, DataType result) {
     super(spec, node, result, HEADERS, DataTypes.BooleanType, DataTypes.TimestampType);
+  }
+
+  private Routed(Routed<R> of) {
+    super(of);
   }
 
   static DataType headers() {
@@ -92,12 +97,13 @@ public abstract class Routed<R> extends Function<R> {
     }
   }
 
-  /** The topic that the row is sent to. */
+  /** The topic that the row is sent to; it may count. */
   public static final class Topic extends Routed<UTF8String> {
     private final UTF8String topic;
     private final UTF8String retry;
     private final UTF8String dead;
     private final long patienceMs;
+    private final RouteCounts counts; // null: of a plan that is not executed
 
     public Topic(String spec, JsonNode node) {
       super(spec, node, DataTypes.StringType);
@@ -105,6 +111,32 @@ public abstract class Routed<R> extends Function<R> {
       retry = UTF8String.fromString(node.path("retry").asText());
       dead = UTF8String.fromString(node.path("dead").asText());
       patienceMs = node.path("patience_ms").asLong();
+      counts = null;
+    }
+
+    private Topic(Topic of, RouteCounts counts) {
+      super(of);
+      topic = of.topic;
+      retry = of.retry;
+      dead = of.dead;
+      patienceMs = of.patienceMs;
+      this.counts = counts;
+    }
+
+    Topic counting(RouteCounts counts) {
+      return new Topic(this, counts);
+    }
+
+    boolean isCounting() {
+      return counts != null;
+    }
+
+    String topic() {
+      return topic.toString();
+    }
+
+    String retry() {
+      return retry.toString();
     }
 
     @Override
@@ -113,14 +145,25 @@ public abstract class Routed<R> extends Function<R> {
     }
 
     public UTF8String invoke(ArrayData headers, boolean found, long us) {
+      int mark = headers == null ? -1 : place(headers, WAITING);
       if (found) {
+        add(Outcome.FOUND);
+        if (mark >= 0 || (headers != null && place(headers, WAITED) >= 0)) {
+          add(Outcome.RECOVERED);
+        }
         return topic;
       }
-      int mark = headers == null ? -1 : place(headers, WAITING);
       Long since = mark < 0 ? null : since(headers, mark);
       // A header of somebody else's making may have any number: no difference of that is taken.
       boolean isLate = since != null && since < Math.floorDiv(us, 1000) - patienceMs;
+      add(isLate ? Outcome.EXPIRED : Outcome.WAITING);
       return isLate ? dead : retry;
+    }
+
+    private void add(Outcome outcome) {
+      if (counts != null) {
+        counts.add(outcome);
+      }
     }
   }
 }

@@ -50,9 +50,9 @@ public final class Planner {
   private static void addRoutes(List<SparkStrategy> strategies) {
     try {
       Object made = Class.forName("bsjoin.jvm.kafka.RouteStrategy").getConstructor().newInstance();
-      strategies.add(1, (SparkStrategy) made);
+      strategies.add(0, (SparkStrategy) made);
     } catch (ReflectiveOperationException | LinkageError e) {
-      LoggerFactory.getLogger("bsjoin").debug("bsjoin: Spark counts what is routed", e);
+      LoggerFactory.getLogger("bsjoin").debug("bsjoin: rows of kafka.route are not counted", e);
     }
   }
 

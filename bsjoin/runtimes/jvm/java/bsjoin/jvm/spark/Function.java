@@ -33,6 +33,14 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     once = node.path("once").asBoolean(false);
   }
 
+  /** The same function. */
+  protected Function(Function<R> of) {
+    spec = of.spec;
+    inputs = of.inputs;
+    result = of.result;
+    once = of.once;
+  }
+
   @Override
   public BoundFunction bind(StructType given) {
     if (given.length() != inputs.length) {

@@ -1,0 +1,138 @@
+package bsjoin.jvm.spark;
+
+import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.util.ArrayList;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+import java.util.function.Supplier;
+import java.util.regex.Matcher;
+import java.util.regex.Pattern;
+import org.apache.spark.SparkContext;
+import org.apache.spark.sql.execution.SQLExecution;
+import org.apache.spark.sql.internal.SQLConf;
+
+/**
+ * The figures of the last micro-batches, kept in the driver: what was counted is read when it is
+ * asked for.
+ *
+ * <p>They are kept for all sessions of this JVM, in classes of the JDK: under Spark Connect each
+ * session loads its own copy of this class, and one more when it gets another jar.
+ */
+public final class BatchFigures {
+  private static final int VERSION = 1; // of the form in which metrics travel
+  private static final ObjectMapper JSON = new ObjectMapper();
+  private static final String PLACE = "bsjoin.figures."; // among the properties of the JVM
+  private static final int RUNS = 64; // those that counted something last
+  private static final int FIGURES = 1000; // of a micro-batch
+
+  private static final String QUERY_ID = "sql.streaming.queryId"; // local properties of a thread
+  private static final String BATCH_ID = "streaming.sql.batchId";
+  private static final String TAGS = "spark.job.tags";
+  private static final String RETAINED = "spark.sql.streaming.numRecentProgressUpdates";
+
+  /** A tag that says which micro-batch a thread runs, where Spark does not. */
+  private static final Pattern TAG = Pattern.compile("bsjoin-batch-([0-9a-f-]+)_([0-9]+)");
+
+  /**
+   * A micro-batch.
+   *
+   * @param run Spark's id of the run of a query, or what stands for it
+   * @param number of the micro-batch
+   * @param execution Spark's id of the action; null for none
+   */
+  public record Batch(String run, long number, String execution) {
+    /** What its figures have in common, as a record. */
+    public ObjectNode described() {
+      return JSON.createObjectNode().put("batch", number).put("execution", execution);
+    }
+  }
+
+  private BatchFigures() {}
+
+  /**
+   * The figures of a run: a line of {@code bsjoin/metrics/lines.py}.
+   *
+   * @param kind of what has counted
+   * @param run Spark's id of the run of a query, or what stands for it
+   * @param first the number of the first micro-batch to read
+   * @param last and of the last one
+   */
+  public static String read(String kind, String run, long first, long last) {
+    List<Supplier<String>> found = new ArrayList<>();
+    Map<String, Map<Long, List<Supplier<String>>>> runs = runs(kind);
+    synchronized (runs) {
+      runs.getOrDefault(run, Map.of())
+          .forEach(
+              (batch, some) -> found.addAll(first <= batch && batch <= last ? some : List.of()));
+    }
+    List<String> records = found.stream().map(Supplier::get).toList();
+    return "{\"v\":" + VERSION + ",\"records\":" + records + "}";
+  }
+
+  @SuppressWarnings("unchecked")
+  private static Map<String, Map<Long, List<Supplier<String>>>> runs(String kind) {
+    return (Map<String, Map<Long, List<Supplier<String>>>>)
+        System.getProperties().computeIfAbsent(PLACE + kind, place -> new LinkedHashMap<>());
+  }
+
+  /** Keep what reads figures: a record. */
+  public static void add(String kind, Batch batch, Supplier<String> figures) {
+    int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100"));
+    Map<String, Map<Long, List<Supplier<String>>>> runs = runs(kind);
+    synchronized (runs) {
+      Map<Long, List<Supplier<String>>> batches = runs.remove(batch.run);
+      batches = batches == null ? new LinkedHashMap<>() : batches;
+      runs.put(batch.run, batches); // the last one
+      shorten(runs, RUNS);
+      if (!batches.containsKey(batch.number) && !batches.isEmpty()) {
+        settle(new ArrayList<>(batches.values()).get(batches.size() - 1));
+      }
+      List<Supplier<String>> some =
+          batches.computeIfAbsent(batch.number, any -> new ArrayList<>());
+      shorten(batches, kept + 1); // the one that runs has no progress yet
+      if (some.size() < FIGURES) {
+        some.add(figures);
+      }
+    }
+  }
+
+  /** Keep the texts of a micro-batch that has ended, and no metrics: those have each partition's. */
+  private static void settle(List<Supplier<String>> figures) {
+    figures.replaceAll(
+        one -> {
+          String text = one.get();
+          return () -> text;
+        });
+  }
+
+  private static void shorten(Map<?, ?> map, int most) {
+    while (map.size() > most) {
+      map.remove(map.keySet().iterator().next());
+    }
+  }
+
+  /** The micro-batch that a tag of this thread names, or whose thread this is; null for none. */
+  public static Batch current(SparkContext context) {
+    String tags = context.getLocalProperty(TAGS);
+    Matcher tag = TAG.matcher(tags == null ? "" : tags);
+    if (tag.find()) {
+      return batch(context, tag.group(1), tag.group(2));
+    }
+    String query = context.getLocalProperty(QUERY_ID);
+    String number = context.getLocalProperty(BATCH_ID);
+    return query == null || number == null ? null : batch(context, query, number);
+  }
+
+  /**
+   * A micro-batch.
+   *
+   * @param query the id of a query that is active, or what stands for a run
+   */
+  public static Batch batch(SparkContext context, String query, String number) {
+    String run = BatchTime.run(query);
+    String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());
+    return new Batch(run == null ? query : run, Long.parseLong(number), execution);
+  }
+}
