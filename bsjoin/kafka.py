@@ -242,7 +242,9 @@ def progress(query: Any) -> list[RouteProgress]:
         query: a ``StreamingQuery``, or one ``StreamingQueryProgress`` (from a listener's event).
 
     Returns:
-        A list of :class:`RouteProgress`, oldest micro-batch first; empty for another query.
+        A list of :class:`RouteProgress`, oldest micro-batch first; empty for another query. Where
+        the JVM counts (a session that has bsjoin's jar), a function for ``foreachBatch`` may route,
+        too: of several actions on its rows, that one counts which had most.
 
     Raises:
         ArgumentError: it is something else.

@@ -27,7 +27,6 @@ from bsjoin.planner.references import with_table_columns
 from bsjoin.runtimes.jvm.attach import call, function
 from bsjoin.spark import sql
 from bsjoin.spark.session import is_connect
-from bsjoin.spark.sql import quoted
 from bsjoin.spark.workers import check_workers, workers_python
 
 _READ = (
@@ -91,10 +90,6 @@ def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
             name = function("where", how=where.how, once=True, **most)
             condition = F.call_function(name, condition)
         result = result.where(condition)
-    if join.match is not None and join.match == join.indicator and join.how == "left":
-        # What inline_outer makes may be null to Spark.
-        known = F.coalesce(F.col(quoted(join.match)), F.lit(False))
-        result = result.withColumn(join.match, known)
     what = "looks keys up" if planned.plan.predicate is None else "searches ranges"
     before = step_of(rows)
     follows = before is not None and before.planned.plan.runtime == "jvm"
@@ -122,8 +117,8 @@ def _joined(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
         _NEVER,
         **_specification(planned, table),
     )
-    generator = "inline_outer" if join.how == "left" else "inline"
-    return rows.selectExpr("*", f"{generator}({matches})")
+    # A left join is told by the specification: inline_outer would make the mark nullable.
+    return rows.selectExpr("*", f"inline({matches})")
 
 
 def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:

@@ -42,7 +42,8 @@ public final class Figures extends Function<UTF8String> {
   /** Keep what reads the figures of a join whose execution begins in this thread. */
   static void add(SparkContext context, Lookup lookup, Counts counts) {
     boolean isUnread = lookup.label() != null && lookup.label().isEmpty();
-    BatchFigures.Batch batch = isUnread ? null : batch(context, lookup.label());
+    JsonNode label = isUnread || lookup.label() == null ? null : label(lookup.label());
+    BatchFigures.Batch batch = isUnread ? null : batch(context, label);
     if (batch == null) {
       return;
     }
@@ -50,7 +51,7 @@ public final class Figures extends Function<UTF8String> {
     boolean isInner = root != null && !root.equals(batch.execution()); // of a function for foreachBatch
     JoinKind kind = lookup.kind();
     ObjectNode described = batch.described().put("inner", isInner);
-    described.set("label", lookup.label() == null ? null : label(lookup.label()));
+    described.set("label", label);
     described.put("kind", kind.name()).put("table", lookup.table()).put("path", lookup.path());
     lookup.on().forEach(described.putArray("on")::add);
     int version = lookup.version();
@@ -82,8 +83,8 @@ public final class Figures extends Function<UTF8String> {
   }
 
   /** The micro-batch that its label says, which was planned for one; or the one of this thread. */
-  private static BatchFigures.Batch batch(SparkContext context, String label) {
-    JsonNode planned = label == null ? null : label(label).get("batch");
+  private static BatchFigures.Batch batch(SparkContext context, JsonNode label) {
+    JsonNode planned = label == null ? null : label.get("batch");
     return planned != null && planned.isArray()
         ? BatchFigures.batch(context, planned.path(0).asText(), planned.path(1).asText())
         : BatchFigures.current(context);

@@ -59,10 +59,22 @@ public final class Matches extends Function<ArrayData> {
   }
 
   private Matches(String spec, JsonNode node, StructType fields, DataType... given) {
-    super(spec, node, DataTypes.createArrayType(fields, false), given);
+    super(spec, node, DataTypes.createArrayType(result(node, fields), false), given);
     this.spec = spec;
     this.node = node;
     this.fields = fields;
+  }
+
+  /** What a row brings: in a left join without a match nulls, and that there is none. */
+  private static StructType result(JsonNode node, StructType fields) {
+    boolean mayMiss = node.path("how").asText().equals("left");
+    StructType all = new StructType();
+    for (StructField field : fields.fields()) {
+      boolean isMark = node.path("marks").asBoolean() && all.length() == fields.length() - 1;
+      boolean isNullable = !isMark && (mayMiss || field.nullable());
+      all = all.add(new StructField(field.name(), field.dataType(), isNullable, field.metadata()));
+    }
+    return all;
   }
 
   @Override

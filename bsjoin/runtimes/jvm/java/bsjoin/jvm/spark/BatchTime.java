@@ -4,6 +4,7 @@ import com.fasterxml.jackson.databind.JsonNode;
 import java.lang.reflect.Method;
 import java.util.Map;
 import java.util.UUID;
+import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.sql.types.DataTypes;
@@ -23,6 +24,15 @@ import org.apache.spark.unsafe.types.UTF8String;
 public final class BatchTime extends Function<UTF8String> {
   static final UTF8String NOW = UTF8String.fromString("now");
   static final UTF8String UNKNOWN = UTF8String.fromString("unknown");
+
+  /** Those that were called, by their names: each micro-batch calls them some times. */
+  private static final ClassValue<Map<String, Method>> METHODS =
+      new ClassValue<>() {
+        @Override
+        protected Map<String, Method> computeValue(Class<?> type) {
+          return new ConcurrentHashMap<>();
+        }
+      };
 
   private static final String QUERY_ID = "sql.streaming.queryId"; // a local property of the thread
 
@@ -80,8 +90,13 @@ public final class BatchTime extends Function<UTF8String> {
   }
 
   private static Object get(Object object, String name) throws ReflectiveOperationException {
-    Method method = object.getClass().getMethod(name);
-    method.setAccessible(true);
+    Map<String, Method> known = METHODS.get(object.getClass());
+    Method method = known.get(name);
+    if (method == null) {
+      method = object.getClass().getMethod(name);
+      method.setAccessible(true);
+      known.put(name, method);
+    }
     return method.invoke(object);
   }
 }
