@@ -58,6 +58,7 @@ class Cycles:
     _steering: Steering | None = None
     _placing: Placing | None = None
     _recent: deque[ObservedProgress] = field(default_factory=lambda: deque(maxlen=_REMEMBERED))
+    _ended: int = 0
 
     @property
     def recentProgress(self) -> list[ObservedProgress]:  # noqa: N802 - as Spark calls it
@@ -103,9 +104,10 @@ class Cycles:
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         took = {"triggerExecution": round((datetime.now(UTC) - began).total_seconds() * 1e3)}
         progress = ObservedProgress(
-            batch_id, timestamp, figures, placed, cycle.query, cycle.operators(), took, cycle.number
+            batch_id, timestamp, figures, placed, cycle.query, cycle.operators(), took, self._ended
         )
         self._recent.append(progress)
+        self._ended += 1
         if self._steering is not None and self._state.label is not None:
             note = route(progress, self._state.label)
             if note is not None:

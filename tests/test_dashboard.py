@@ -319,6 +319,28 @@ def shown(known: Any) -> Any:
     return json.loads(found.as_json())["queries"][0]
 
 
+def test_a_session_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answers = threading.Event(), threading.Event()
+
+    class Waiting(Query):
+        @property
+        def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802
+            asked.set()
+            assert answers.wait(20)
+
+    found = Watched([Waiting()], every_s=0)
+    looking = threading.Thread(target=found.look)
+    looking.start()
+    assert asked.wait(20)
+    for limit_s, is_silent in ((60.0, False), (0.0, True)):
+        monkeypatch.setattr(watching, "_SILENT_S", limit_s)
+        found.look()
+        assert json.loads(found.as_json())["is_silent"] == is_silent
+    answers.set()
+    looking.join()
+    assert not json.loads(found.as_json())["is_silent"]
+
+
 def test_the_micro_batch_before_an_idle_report_is_read() -> None:
     query = Steps(ended(5))
     found = Watched([query], every_s=0)

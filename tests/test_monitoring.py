@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import logging
@@ -228,6 +229,22 @@ def test_micro_batches_count_once_and_gaps_are_told() -> None:
         news = [observed(n, run="c", cycle=begun + n) for n in range(count)]
         assert [one.number for one in known.take(*news, name="cycles 1")] == [*range(count)]
     assert value(known.samples(), "bsjoin_micro_batches_total", query="cycles 1") == 8
+
+
+def test_a_cycle_that_fails_is_not_one_that_was_missed(
+    spark: SparkSession, people: DataFrame
+) -> None:
+    def sink(rows: DataFrame, number: int) -> None:
+        assert number
+        rows.collect()
+
+    steered = bsjoin.cycles(people, "k", sink=sink)
+    for number in (1, 0, 2):
+        with contextlib.nullcontext() if number else pytest.raises(AssertionError):
+            steered(spark.range(4).selectExpr("id AS k"), number)
+    known = Totals()
+    assert [one.number for one in known.take(*steered.recentProgress)] == [1, 2]
+    assert value(known.samples(), "bsjoin_unseen_micro_batches_total") == 0
 
 
 def test_counters_go_on_when_a_query_is_started_again(monkeypatch: pytest.MonkeyPatch) -> None:

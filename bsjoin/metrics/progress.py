@@ -51,7 +51,7 @@ class ObservedProgress:
         operators: what joins in the JVM have counted, see :mod:`bsjoin.metrics.counted`; none by
             default.
         durationMs: as Spark's; empty by default.
-        cycle: the place of the micro-batch among all that were run, of ``bsjoin.cycles``; None
+        cycle: the place of the micro-batch among all that have ended, of ``bsjoin.cycles``; None
             (default) for others. A micro-batch may run again under the number that it had.
     """
 

@@ -27,7 +27,8 @@ class OpenTelemetryListener(Listener):
     and the names of OpenMetrics without ``_total``. Needs ``pip install "bsjoin[opentelemetry]"``,
     and a provider with a reader or exporter, which is the program's. When a query ends its counters
     stay, and go on if it is started again; all leave with ``close()``. One listener may be added to
-    several sessions; of two listeners that have values of the same labels the last one is exported.
+    several sessions, but for those of Spark Connect; of two listeners that have values of the same
+    labels the last one is exported.
 
     Args:
         meter_provider: an ``opentelemetry.metrics.MeterProvider``; None (default) for the global

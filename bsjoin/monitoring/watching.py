@@ -34,6 +34,8 @@ _DUTY = 100
 """So many times the CPU that a look, and writing what was seen, took is the pause behind it."""
 _LONGEST_S = 30.0
 """But no later than this."""
+_SILENT_S = 30.0
+"""A look that takes longer is told: a client of Spark Connect asks again for ten minutes."""
 
 
 class Watched:
@@ -46,6 +48,8 @@ class Watched:
         self._next = 0.0
         self._changed = time.monotonic()
         self._looking = threading.Lock()
+        self._began = math.inf
+        self._is_silent = False
         self._states: dict[int, tuple[str, str]] = {}
         self._faults: dict[int, str] = {}
         self._ids: dict[int, str] = {}
@@ -57,10 +61,11 @@ class Watched:
     def look(self) -> None:
         """Read what is new, unless that was done just before, or is being done."""
         if not self._looking.acquire(blocking=False):
+            self._note_silence(time.monotonic() - self._began > _SILENT_S)
             return
         try:
-            began = time.thread_time()
-            if time.monotonic() < self._next:
+            began, self._began = time.thread_time(), time.monotonic()
+            if self._began < self._next:
                 return
             for place, query in enumerate(self._queries):
                 self._look_at(place, query)
@@ -68,6 +73,8 @@ class Watched:
             pause = max(self._every_s, min(_DUTY * spent, _LONGEST_S))
             self._next = time.monotonic() + pause
         finally:
+            self._began = math.inf
+            self._note_silence(False)
             self._looking.release()
 
     def _look_at(self, place: int, query: Any) -> None:
@@ -87,9 +94,15 @@ class Watched:
             self._states[place], self._faults[place] = state, fault
             self._note_change()
 
+    def _note_silence(self, is_silent: bool) -> None:
+        if self._is_silent != is_silent:
+            self._is_silent = is_silent
+            self._note_change()
+
     def _note_change(self) -> None:
-        self.number += 1
-        self._changed = time.monotonic()
+        with self.totals.lock:
+            self.number += 1
+            self._changed = time.monotonic()
 
     @property
     def quiet_s(self) -> float:
@@ -134,7 +147,8 @@ class Watched:
             if self._shown[0] != number:
                 began = time.thread_time()
                 queries = [self._described(place) for place in range(len(self._queries))]
-                data = _finite({"number": number, "queries": queries})
+                told = {"number": number, "is_silent": self._is_silent, "queries": queries}
+                data = _finite(told)
                 text = json.dumps(data, default=_text, separators=(",", ":"))
                 self._shown = number, text.encode()
                 spent = time.thread_time() - began

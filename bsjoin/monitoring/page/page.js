@@ -279,7 +279,8 @@ function draw(data) {
   const count = data.queries.length;
   const isGone = data.queries.some((query) => query.state === "gone");
   const failed = data.queries.filter((query) => query.state === "failed").length;
-  tell(isOver && isGone ? "The session of a query has ended, or cannot be reached" :
+  tell(data.is_silent ? "The session of a query does not answer: all figures are old" :
+    isOver && isGone ? "The session of a query has ended, or cannot be reached" :
     isOver && failed ? (count > 1 ? `All queries have ended, ${failed} of ${count} failed` : "The query has failed") :
     isOver ? (count > 1 ? "All queries have ended" : "The query has ended") :
     count > 1 ? `${running} of ${count} queries run` : "The query runs");
