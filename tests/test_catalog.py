@@ -468,7 +468,10 @@ class TestRefusals:
             table.to_df(spark)
 
     def test_credentials_are_neither_taken_nor_shown(self, spark: SparkSession) -> None:
-        for url in ("s3://me:tell-nobody@bucket/t", "s3://bucket/t?token=tell-nobody"):
+        for url in (
+            "s3://me:tell-nobody@bucket/t", "s3://bucket/t?token=tell-nobody",
+            "s3://me:tell-nobody?x@bucket/t",
+        ):  # fmt: skip
             for act in (
                 lambda: read(spark, url),  # noqa: B023
                 lambda: spark.sql(f"SELECT * FROM bsjoin.`{url}`"),  # noqa: B023

@@ -437,6 +437,20 @@ def test_a_line_a_minute_and_one_at_the_end(
             monitoring.ProgressLog(every=every)
 
 
+def test_lines_of_two_queries_with_one_name_are_told_apart(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "bsjoin")
+    monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: [cycle(0)])
+    log = monitoring.ProgressLog()
+    for query in ("one", "two"):
+        log.onQueryProgress(SimpleNamespace(progress=ended(0, id=query)))
+    for query in ("one", "two"):
+        log.onQueryTerminated(SimpleNamespace(id=query))
+    names = [message.partition(": 1 micro")[0] for message in caplog.messages]
+    assert names == ["bsjoin: query orders", "bsjoin: query orders two"]
+
+
 def test_a_line_is_one_whatever_a_query_is_called(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

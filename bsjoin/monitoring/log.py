@@ -11,7 +11,7 @@ from bsjoin._show import printable
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics.refreshes import error_text
 from bsjoin.monitoring.listening import Listener
-from bsjoin.monitoring.totals import QueryTotals, id_of, name_of, quantiles
+from bsjoin.monitoring.totals import QueryTotals, id_of, quantiles
 from bsjoin.values.durations import seconds
 
 _log = logging.getLogger("bsjoin")
@@ -58,8 +58,8 @@ class ProgressLog(Listener):
         try:
             query = id_of(event.progress)
             for one in self.totals.take(event.progress, session=self.spark):
-                if one.joins:
-                    self._told.setdefault(query, QueryTotals(name_of(event.progress))).add(one)
+                if one.joins and (known := self.totals.of(query)):
+                    self._told.setdefault(query, QueryTotals(known.name)).add(one)
             since = self._since.setdefault(query, time.monotonic())
             if time.monotonic() - since >= self._every_s:
                 self._tell(query)

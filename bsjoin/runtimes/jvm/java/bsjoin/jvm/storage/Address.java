@@ -42,7 +42,8 @@ public final class Address {
    * @throws IllegalStateException it is neither, or it has credentials: plans and errors show paths
    */
   public static String of(String given) {
-    String shown = PASSWORD.matcher(given.replaceFirst("(://.*?)\\?.*", "$1?***")).replaceAll("$1:***@");
+    String shown = // a password may have a question mark
+        PASSWORD.matcher(given).replaceAll("$1:***@").replaceFirst("(://.*?)\\?.*", "$1?***");
     boolean isWindows = System.getProperty("os.name").startsWith("Windows");
     if (!isWindows && DRIVE.matcher(given).lookingAt()) {
       throw refused(shown, "is a path of Windows, and this is another system");
