@@ -113,6 +113,9 @@ def test_progress_prints_a_table_and_a_notebook_shows_one() -> None:
         "version", "runtime",
     ]  # fmt: skip
     assert "90.0%" in str(shown)
+    assert "0.0%" not in lines[2]  # without rows there is no rate
+    empty = cached(hits=0, misses=0)
+    assert "%" not in str(ProgressList([nothing(0, cache=empty), nothing(1)]))
     page = shown._repr_html_()
     assert "<img" not in page
     assert "&lt;img" in page

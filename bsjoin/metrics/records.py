@@ -181,3 +181,14 @@ class CycleProgress:
     def hit_rate(self) -> float:
         """Hits per row of the stream; 0 without rows."""
         return self.hits / self.rows_in if self.rows_in else 0.0
+
+
+def hit_ratio(cycle: CycleProgress) -> float | None:
+    """The share of rows with a match; None without rows."""
+    return cycle.hit_rate if cycle.rows_in else None
+
+
+def cached_ratio(cycle: CycleProgress) -> float | None:
+    """The share of rows answered from an incremental cache; None without rows that have a key."""
+    cache = cycle.cache
+    return cache.hit_rate if cache and cache.hits + cache.negative_hits + cache.misses else None

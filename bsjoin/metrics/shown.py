@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import SupportsIndex, overload
 
 from bsjoin._show import Shown, in_bytes
-from bsjoin.metrics.records import CacheProgress, CycleProgress
+from bsjoin.metrics.records import CacheProgress, CycleProgress, cached_ratio, hit_ratio
 
 
 class ProgressList(list[CycleProgress]):
@@ -36,8 +36,8 @@ class ProgressList(list[CycleProgress]):
         return self._table()._repr_html_() if self else f"<p>{self}</p>"
 
 
-def _share(value: float) -> str:
-    return f"{value:.1%}"
+def _share(value: float | None) -> str | None:
+    return None if value is None else f"{value:.1%}"
 
 
 def _number(value: float | None) -> float | None:
@@ -55,12 +55,12 @@ _COLUMNS: dict[str, Callable[[CycleProgress], object]] = {
     "table": lambda cycle: cycle.table,
     "rows in": lambda cycle: cycle.rows_in,
     "rows out": lambda cycle: cycle.rows_out,
-    "hit rate": lambda cycle: _share(cycle.hit_rate),
+    "hit rate": lambda cycle: _share(hit_ratio(cycle)),
     "look-up ms": lambda cycle: _number(cycle.lookup_ms),
     "open ms": lambda cycle: _number(cycle.open_ms),
     "version": lambda cycle: cycle.table_version,
     "runtime": lambda cycle: cycle.runtime,
-    "cached": _of_cache(lambda cache: _share(cache.hit_rate)),
+    "cached": lambda cycle: _share(cached_ratio(cycle)),
     "load p99 ms": _of_cache(lambda cache: _number(cache.load_ms_p99)),
     "cache": _of_cache(lambda cache: in_bytes(cache.bytes)),
     "skew": lambda cycle: _number(cycle.partition.skew),

@@ -10,7 +10,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from bsjoin.metrics.records import CacheProgress, CycleProgress, PlacementProgress
+from bsjoin.metrics.records import (
+    CacheProgress,
+    CycleProgress,
+    PlacementProgress,
+    cached_ratio,
+    hit_ratio,
+)
 from bsjoin.metrics.refreshes import RefreshProgress
 
 Kind = Literal["counter", "gauge", "info", "summary"]
@@ -145,12 +151,6 @@ def _followed(
     return JoinMetric(Metric(f"bsjoin_table_{name}", kind, unit, told, _JOIN), value, is_sum=True)
 
 
-def cached_ratio(cycle: CycleProgress) -> float | None:
-    """The share of rows answered from an incremental cache; None without rows that have a key."""
-    cache = cycle.cache
-    return cache.hit_rate if cache and cache.hits + cache.negative_hits + cache.misses else None
-
-
 def _load(cache: CacheProgress) -> Mapping[str, float] | None:
     if not cache.lookups:
         return None
@@ -224,7 +224,7 @@ OF_JOINS = (
     _join("matches", "counter", "", "Pairs of a stream's row and a table's row.",
           lambda c: c.matches),
     _join("hit_ratio", "gauge", "ratio", "Share of rows with a match, in the last micro-batch.",
-          lambda c: c.hit_rate if c.rows_in else None),
+          hit_ratio),
     _join("lookup_seconds", "counter", "seconds",
           "Time of look-ups and gathering in Python workers, summed over tasks.",
           lambda c: _milliseconds(c.lookup_ms)),

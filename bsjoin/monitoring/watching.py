@@ -14,9 +14,8 @@ from datetime import datetime
 from typing import Any
 
 from bsjoin.metrics.progress import is_idle
-from bsjoin.metrics.records import CycleProgress
+from bsjoin.metrics.records import CycleProgress, cached_ratio, hit_ratio
 from bsjoin.metrics.refreshes import error_text
-from bsjoin.monitoring.model import cached_ratio
 from bsjoin.monitoring.totals import (
     MicroBatch,
     QueryTotals,
@@ -274,7 +273,7 @@ def _join(cycles: Sequence[CycleProgress], versions: Iterable[CycleProgress]) ->
                 "n": cycle.batch_id,
                 "in": cycle.rows_in,
                 "out": cycle.rows_out,
-                "hit": cycle.hit_rate if cycle.rows_in else None,
+                "hit": hit_ratio(cycle),
                 "cached": cached_ratio(cycle),
                 "bytes": cycle.cache.bytes if cycle.cache else None,
                 "skew": cycle.partition.skew,
