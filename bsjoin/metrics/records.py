@@ -136,8 +136,8 @@ class CycleProgress:
         lookup_ms: milliseconds of look-ups and gathering, summed over all workers; None where
             Spark's generated code does them, which does not time them.
         mode: "full" or "incremental".
-        table_version: the version of the table that the micro-batch used; None without rows,
-            and for an incremental cache.
+        table_version: the version of the table that the micro-batch used; None for an incremental
+            cache, and in Python without rows.
         cache: metrics of the incremental cache; None for a full cache.
         partition: how the rows were distributed over the join's partitions.
         runtime: what ran the join: "jvm" (Spark's generated code) or "python" (its workers).
