@@ -305,15 +305,22 @@ def _observed(batch: Any) -> Iterator[_Routed]:
 
 def _counted(batches: Sequence[Any], spark: Any) -> Callable[[Any], list[_Routed]]:
     """What gives what the JVM has counted in a micro-batch."""
+
+    def is_counted(batch: Any) -> bool:
+        return hasattr(batch, "runId") and not is_idle(batch)
+
     runs: dict[str, list[int]] = {}
-    for batch in batches:
-        if hasattr(batch, "runId") and not is_idle(batch):
-            runs.setdefault(str(batch.runId), []).append(batch.batchId)
+    for batch in filter(is_counted, batches):
+        runs.setdefault(str(batch.runId), []).append(batch.batchId)
     found: dict[tuple[str, int], list[_Routed]] = {}
     for run, numbers in runs.items():
         for one in figures(_Routed, "routes", run, min(numbers), max(numbers), spark):
             found.setdefault((run, one.batch), []).append(one)
-    return lambda batch: found.get((str(getattr(batch, "runId", "")), batch.batchId), [])
+
+    def of(batch: Any) -> list[_Routed]:
+        return found.get((str(batch.runId), batch.batchId), []) if is_counted(batch) else []
+
+    return of
 
 
 def _of_topics(actions: Iterable[_Routed]) -> dict[str, _Routed]:

@@ -323,6 +323,27 @@ def test_routes_are_read_on_connect_and_do_not_take_joins_with_them() -> None:
     assert made.routes == []
 
 
+def test_routes_are_asked_for_at_once_in_the_session_of_the_query(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And a report of a query that waits has not those of the micro-batch that comes next."""
+    asked = []
+
+    def figures(record: Any, kind: str, *given: Any) -> list[Any]:
+        asked.append((kind, *given))
+        return [record(batch, None, "named", found=3) for batch in (0, 1)]
+
+    monkeypatch.setattr("bsjoin.kafka.figures", figures)
+    monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: [])
+    waits = ended(1, numInputRows=0, durationMs={})
+    known = Totals()
+    known.take(ended(0), waits, ended(1), session="of the query")
+    assert asked == [("routes", "1", 0, 1, "of the query")]
+    assert value(known.samples(), "bsjoin_kafka_routed_rows_total", outcome="found") == 6
+    told = bsjoin.kafka.progress(SimpleNamespace(recentProgress=[ended(0), waits, waits, ended(1)]))
+    assert [(one.batch_id, one.found) for one in told] == [(0, 3), (1, 3)]
+
+
 def test_rows_that_wait_are_those_of_the_last_micro_batch_and_none_of_an_ended_query() -> None:
     def batch(number: int, run: str, waiting: int, end: int) -> Any:
         counts = {"found": 0, "recovered": 0, "waiting": waiting, "expired": 0, "retry": "again"}

@@ -7,11 +7,11 @@ import math
 import statistics
 import threading
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, TypeVar
 
 from bsjoin import kafka
 from bsjoin.metrics.progress import ObservedProgress, is_idle, progress
@@ -31,6 +31,8 @@ from bsjoin.monitoring.model import (
 )
 
 _log = logging.getLogger("bsjoin")
+
+Figures = TypeVar("Figures", CycleProgress, kafka.RouteProgress)
 
 _ENDED = 64
 """Of how many queries that have ended the counters are kept."""
@@ -217,7 +219,7 @@ class Totals:
             fresh = self._fresh(news)
             if not fresh:
                 return []
-            joins = _joins(fresh, session)
+            joins, routes = _joins(fresh, session), _routes(fresh, session)
             made = [
                 MicroBatch(
                     number=one.batchId,
@@ -225,9 +227,9 @@ class Totals:
                     duration_s=_duration(one),
                     rows=getattr(one, "numInputRows", None),
                     joins=own,
-                    routes=_routes(one),
+                    routes=routed,
                 )
-                for one, own in zip(fresh, joins, strict=True)
+                for one, own, routed in zip(fresh, joins, routes, strict=True)
             ]
             with self.lock:
                 self._samples = None
@@ -311,29 +313,39 @@ class Totals:
 
 
 def _joins(news: Sequence[Any], session: Any) -> list[Sequence[CycleProgress]]:
-    def read(some: Sequence[Any]) -> list[CycleProgress]:
-        # As a query that has these alone, and knows its session.
-        return progress(SimpleNamespace(recentProgress=some, _session=session))
-
     if all(isinstance(one, ObservedProgress) for one in news):  # two may have one number
-        return [read([one]) for one in news]
+        return [_read(progress, [one], session) for one in news]
+    return _of_each(progress, news, session)
+
+
+def _routes(news: Sequence[Any], session: Any) -> list[Sequence[kafka.RouteProgress]]:
+    """What was routed; what cannot be read takes nothing else with it."""
+    try:
+        return _of_each(kafka.progress, news, session)
+    except Exception as error:
+        _log.warning("bsjoin: figures of bsjoin.kafka.route are missing: %s", error_text(error))
+        return [[] for _ in news]
+
+
+def _of_each(
+    reader: Callable[[Any], list[Figures]], news: Sequence[Any], session: Any
+) -> list[Sequence[Figures]]:
+    """The figures of each micro-batch, which are read at once for those of a run."""
     runs: dict[str, list[Any]] = {}
     for one in news:
         runs.setdefault(run_of(one), []).append(one)
-    found: dict[tuple[str, int], list[CycleProgress]] = {}
+    found: dict[tuple[str, int], list[Figures]] = {}
     for run, some in runs.items():
-        for cycle in read(some):
-            found.setdefault((run, cycle.batch_id), []).append(cycle)
+        for figures in _read(reader, some, session):
+            found.setdefault((run, figures.batch_id), []).append(figures)
     return [found.get((run_of(one), one.batchId), []) for one in news]
 
 
-def _routes(one: Any) -> Sequence[kafka.RouteProgress]:
-    """What was routed; what cannot be read takes nothing else with it."""
-    try:
-        return kafka.progress(one)
-    except Exception as error:
-        _log.warning("bsjoin: figures of bsjoin.kafka.route are missing: %s", error_text(error))
-        return []
+def _read(
+    reader: Callable[[Any], list[Figures]], some: Sequence[Any], session: Any
+) -> list[Figures]:
+    # As of a query that has these alone, and knows its session.
+    return reader(SimpleNamespace(recentProgress=some, _session=session))
 
 
 def _is_of_spark(one: Any) -> bool:
