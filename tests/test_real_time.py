@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import time
 from collections import defaultdict
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from real_time_queries import Source, wait_for, warned
+from real_time_queries import Source, planned_in_real_time, wait_for, warned
 from spark_samples import cycles, table_of
 
 from bsjoin import AsOf, Band, BatchTable
+from bsjoin.runtimes.jvm.attach import attached
 
 
 def test_a_refresh_reaches_a_running_batch(
@@ -72,3 +75,30 @@ def test_a_refresh_reaches_a_running_batch(
     for first, last in (cycles(query)[join:8:4] for join in range(4)):
         assert (first.rows_in, first.hits, first.runtime) == (1, 1, "jvm")
         assert (last.rows_in, last.hits, last.table_version) == (6, 4, 2)
+
+
+def test_each_row_is_answered_from_rows_that_are_fresh_at_its_own_time(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A row does not wait for a look at the table to find that out."""
+    assert attached(spark) is None
+    table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
+    manifest = json.loads((tmp_path / "t" / "versions" / "00000001.json").read_text())
+    read_s = manifest["created_at_us"] / 1e6 - manifest["build_s"]
+    limit = timedelta(seconds=time.time() - read_s + 4)
+    BatchTable.open(table.path, max_staleness=limit).register(spark, "guarded")
+    clock = "left(reflect('java.lang.Thread', 'sleep', 2L), 0)"
+    clock = f"concat({clock}, reflect('java.lang.System', 'currentTimeMillis')) AS at"
+    rows = spark.range(0, 20_000, 1, 1).selectExpr("id % 4 AS k", clock)
+    told = "reflect('java.lang.System', 'setProperty', 'bsjoin.answered', at)"
+    system = spark._jvm.java.lang.System  # type: ignore[union-attr]
+    try:
+        with planned_in_real_time(spark, tmp_path / "idle"):
+            answered = rows.join(spark.table("bsjoin.guarded"), "k").selectExpr(told, "v")
+            with pytest.raises(Exception, match="StaleTableError: version 1 "):
+                answered.collect()
+        last_s = int(system.clearProperty("bsjoin.answered") or 0) / 1e3
+    finally:
+        for setting in ("table", "maxStalenessUs"):
+            spark.conf.unset(f"spark.bsjoin.{setting}.guarded")
+    assert last_s <= read_s + limit.total_seconds()

@@ -18,6 +18,9 @@ public final class Freshness {
   private static final Pattern NAME =
       Pattern.compile("([0-9]{8,9})-([0-9]{1,18})-([0-9]{1,18})");
 
+  /** A version, and the last time for which its rows are fresh enough, in microseconds. */
+  record Fresh(Manifest manifest, long untilUs) {}
+
   private Freshness() {}
 
   /**
@@ -29,7 +32,7 @@ public final class Freshness {
    * @param timeUs the timestamp, in microseconds since the epoch
    * @param maxStalenessUs how long before it the source must have been read at the latest
    */
-  static Manifest chosen(
+  static Fresh chosen(
       String name, Iterable<Manifest> later, List<String> marks, long timeUs, long maxStalenessUs) {
     Iterator<Manifest> entries = later.iterator();
     Manifest manifest = entries.next();
@@ -37,7 +40,7 @@ public final class Freshness {
       Manifest successor = entries.hasNext() ? entries.next() : null;
       long read = readAtUs(manifest, successor, marks);
       if (read >= timeUs - maxStalenessUs) {
-        return manifest;
+        return new Fresh(manifest, read + maxStalenessUs);
       }
       if (successor == null) {
         throw TableError.of(

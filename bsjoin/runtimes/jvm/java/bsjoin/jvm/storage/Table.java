@@ -32,7 +32,7 @@ public final class Table {
   private final Set<Integer> unused = new HashSet<>(); // of these; they may be withdrawn
   private final ArrayDeque<Version> kept = new ArrayDeque<>(); // the one used last at the end
   private final Map<Integer, WeakReference<Version>> open = new ConcurrentHashMap<>(); // by slot
-  private final Map<Long, Manifest> times = new Recent<>(TIMES);
+  private final Map<Long, Freshness.Fresh> times = new Recent<>(TIMES);
   private WeakReference<VersionPoller> follower = new WeakReference<>(null);
 
   private Table(TableIdentity identity) {
@@ -87,13 +87,17 @@ public final class Table {
     }
   }
 
+  /** A version that is open, and the last time for which it is fresh enough, in microseconds. */
+  record Active(Version version, long untilUs) {}
+
   /**
    * The version for a micro-batch; the folder is read once per micro-batch.
    *
    * @param timeUs the micro-batch's timestamp in microseconds since the epoch
    */
-  synchronized Version at(long timeUs) {
-    return opened(manifestAt(timeUs));
+  synchronized Active at(long timeUs) {
+    Freshness.Fresh found = freshAt(timeUs);
+    return new Active(opened(found.manifest()), found.untilUs());
   }
 
   /** The same metadata, unless the table was built again at its path since they were read. */
@@ -104,14 +108,18 @@ public final class Table {
 
   /** The metadata of the version for a query that is planned; see {@link #at}. */
   public synchronized Manifest manifestAt(long timeUs) {
-    Manifest chosen = times.get(timeUs);
-    if (chosen != null) {
-      return current(chosen);
+    return freshAt(timeUs).manifest();
+  }
+
+  private Freshness.Fresh freshAt(long timeUs) {
+    Freshness.Fresh found = times.get(timeUs);
+    if (found != null) {
+      return new Freshness.Fresh(current(found.manifest()), found.untilUs());
     }
     // First: a version that is published in between takes nothing from them.
     long maxStalenessUs = identity.maxStalenessUs();
     List<String> marks = maxStalenessUs == 0 ? List.of() : storage.freshMarks();
-    chosen = read(timeUs); // whatever the time: clocks are set back, too
+    Manifest chosen = read(timeUs); // whatever the time: clocks are set back, too
     if (chosen == null) {
       // The first version is active for all earlier times, too.
       Map.Entry<Integer, Manifest> oldest = known.firstEntry();
@@ -131,13 +139,14 @@ public final class Table {
       }
       chosen = oldest.getValue();
     }
+    found = new Freshness.Fresh(chosen, Long.MAX_VALUE);
     if (maxStalenessUs > 0) {
       Iterable<Manifest> later = known.tailMap(chosen.version).values();
-      chosen = Freshness.chosen(storage.name, later, marks, timeUs, maxStalenessUs);
+      found = Freshness.chosen(storage.name, later, marks, timeUs, maxStalenessUs);
     }
-    unused.remove(chosen.version);
-    times.put(timeUs, chosen);
-    return chosen;
+    unused.remove(found.manifest().version);
+    times.put(timeUs, found);
+    return found;
   }
 
   /** What looks for new versions, shared by all functions of running tasks. */

@@ -19,7 +19,7 @@ public final class VersionPoller {
 
   final Table table;
   private volatile RuntimeException failure;
-  private volatile Version current;
+  private volatile Table.Active current;
   private int failures;
 
   private VersionPoller(Table table) {
@@ -51,15 +51,17 @@ public final class VersionPoller {
     if (failure != null && failures >= FAILURES) {
       throw failure;
     }
-    return current;
+    Table.Active found = current;
+    // A look that takes long finds out too late that there was no refresh.
+    boolean isFresh = found.untilUs() == Long.MAX_VALUE || now() <= found.untilUs();
+    return isFresh ? found.version() : table.at(now()).version();
   }
 
   private void look() {
-    long now = System.currentTimeMillis() * 1000;
     try {
-      Version found = table.at(now); // which fails if the table was built again
-      if (current != null && found != current) {
-        found.openColumnsOf(current);
+      Table.Active found = table.at(now()); // which fails if the table was built again
+      if (current != null && found.version() != current.version()) {
+        found.version().openColumnsOf(current.version());
       }
       current = found;
       failures = 0;
@@ -68,6 +70,10 @@ public final class VersionPoller {
       failures++;
       failure = e instanceof RuntimeException known ? known : new IllegalStateException(e);
     }
+  }
+
+  private static long now() {
+    return System.currentTimeMillis() * 1000;
   }
 
   private static ScheduledExecutorService thread() {
