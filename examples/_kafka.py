@@ -279,8 +279,19 @@ def send(
 
     Returns:
         How many were sent.
+
+    Raises:
+        RuntimeError: the broker has not taken all of them.
     """
-    producer = client().Producer({"bootstrap.servers": address, "linger.ms": linger_ms})
+    failed: list[str] = []
+    producer = client().Producer(
+        {
+            "bootstrap.servers": address,
+            "linger.ms": linger_ms,
+            "delivery.report.only.error": True,
+            "on_delivery": lambda error, _: failed.append(str(error)),
+        }
+    )
     begun, sent, last = time.monotonic(), 0, int(rate * seconds)
     while sent < last:
         due = min(last, int((time.monotonic() - begun) * rate) + 1)
@@ -295,8 +306,9 @@ def send(
         sent = due
         producer.poll(0)
         time.sleep(max(0.0, min(0.001, begun + sent / rate - time.monotonic())))
-    if left := producer.flush(_CLIENT_S):
-        raise RuntimeError(f"the broker did not take {left} of {sent} records")
+    if left := producer.flush(_CLIENT_S) + len(failed):
+        why = f": {failed[0]}" if failed else ""
+        raise RuntimeError(f"the broker did not take {left} of {sent} records{why}")
     return sent
 
 

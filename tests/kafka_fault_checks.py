@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from checks_apart import named
 from pyspark.sql import DataFrame, SparkSession
 from real_time_queries import warned
@@ -194,16 +196,19 @@ def offsets_that_are_lost(spark: SparkSession, folder: Path) -> None:
     assert job.came() == [*range(10), *range(20, 30)]
 
 
+def _delete_topic(job: Job) -> None:
+    admin = _kafka.client().admin.AdminClient({"bootstrap.servers": job.address})
+    for done in admin.delete_topics(job.topics[:1]).values():
+        done.result(30)
+
+
 def a_topic_that_is_deleted(spark: SparkSession, folder: Path) -> None:
-    """The query ends, and does not go on with another topic of its name; a new checkpoint does."""
+    """The query ends, and goes on with another topic of its name where that has its offsets."""
     job = Job(spark, folder, os.environ["KAFKA"])
     job.send(0, 10)
     query = job.start(**IMPATIENT)
     query.processAllAvailable()
-    kafka = _kafka.client()
-    admin = kafka.admin.AdminClient({"bootstrap.servers": job.address})
-    for done in admin.delete_topics(job.topics[:1]).values():
-        done.result(30)
+    _delete_topic(job)
     soon(lambda: query.isActive, False)
     told = str(query.exception())
     assert "UnknownTopicOrPartition" in told or "failOnDataLoss" in told, told
@@ -214,6 +219,21 @@ def a_topic_that_is_deleted(spark: SparkSession, folder: Path) -> None:
     assert job.came() == [*range(10)]
     assert not job.run("another")
     assert job.came() == [*range(10), *range(50, 55)]
+    # One with as many records as there were goes on behind these.
+    _delete_topic(job)
+    _kafka.create(job.address, {job.topics[0]: 1})
+    job.send(60, 75)
+    assert not job.run("another")
+    assert job.came() == [*range(10), *range(50, 55), *range(65, 75)]
+
+
+def a_record_that_a_broker_refuses(spark: SparkSession, folder: Path) -> None:
+    """Who sends it is told."""
+    topic = f"small-{folder.parent.name}"
+    _kafka.create(os.environ["KAFKA"], {topic: 1}, {"max.message.bytes": "1000"})
+
+    with pytest.raises(RuntimeError, match=r"did not take 1 of 1 records: .*MSG_SIZE_TOO_LARGE"):
+        _kafka.send(os.environ["KAFKA"], topic, lambda _: {"value": "x" * 2_000}, 1000, 0.001)
 
 
 def as_many_slots_as_partitions(spark: SparkSession, folder: Path) -> None:
@@ -236,11 +256,47 @@ def as_many_slots_as_partitions(spark: SparkSession, folder: Path) -> None:
         assert said().count(f"query {query.id} repeats the batch that runs when it") == 1, said()
 
 
+def partitions_of_all_sources_hold_slots(spark: SparkSession, folder: Path) -> None:
+    """Those of two topics, of one that two sources read, and those that it has got meanwhile."""
+    job = Job(spark, folder, os.environ["KAFKA"])
+    kafka, broker = {"kafka.bootstrap.servers": job.address}, _kafka.client()
+    first, second = (f"{number}-{job.topics[0]}" for number in ("first", "second"))
+    _kafka.create(job.address, {first: 2, second: 2})
+
+    def start(checkpoint: str, *topics: str) -> Any:
+        joined = []
+        for topic in topics:
+            stream = spark.readStream.format("kafka").options(**kafka, subscribe=topic).load()
+            keyed = stream.selectExpr("key", "bigint(CAST(key AS STRING)) AS id")
+            joined.append(job.table.join(keyed).selectExpr("key", "name AS value"))
+        sink = functools.reduce(DataFrame.union, joined).writeStream.format("kafka")
+        sink = sink.options(**kafka, topic=job.topics[1]).outputMode("update")
+        sink = sink.option("checkpointLocation", str(folder / checkpoint))
+        return sink.trigger(realTime="5 seconds").start()
+
+    def refused(query: Any, topics: str) -> None:
+        soon(lambda: query.isActive, False)
+        cause = bsjoin.errors.cause_of(query.exception())
+        assert isinstance(cause, bsjoin.errors.WorkerEnvironmentError), query.exception()
+        assert f"4 here ({topics}), and there are 3" in str(cause), cause
+
+    refused(start("two", first, second), f"{first}, {second}")
+    refused(start("one", first, first), first)
+    grows = start("grows", first)
+    soon(lambda: (folder / "grows" / "offsets").exists(), True)
+    admin = broker.admin.AdminClient({"bootstrap.servers": job.address})
+    for done in admin.create_partitions([broker.admin.NewPartitions(first, 4)]).values():
+        done.result(30)
+    refused(grows, first)
+
+
 CHECKS = named(
     offsets_that_are_lost,
+    partitions_of_all_sources_hold_slots,
     as_many_slots_as_partitions,
     a_broker_that_goes_away,
     a_broker_that_goes_away_in_real_time,
+    a_record_that_a_broker_refuses,
     a_result_that_is_too_large,
     a_topic_of_the_sink_that_is_not_there,
     a_topic_that_is_deleted,

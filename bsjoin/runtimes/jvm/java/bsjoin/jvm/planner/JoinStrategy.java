@@ -250,7 +250,7 @@ public final class JoinStrategy extends SparkStrategy {
       if (!join.scan.live) {
         return planned.resumed();
       }
-      Slots.check(join.stream);
+      Slots.check(join);
       return RealTimeLookup.of(planned, child);
     }
 

@@ -1,5 +1,6 @@
 package bsjoin.jvm.planner;
 
+import bsjoin.jvm.spark.BatchTime;
 import bsjoin.jvm.spark.Scala;
 import bsjoin.jvm.storage.TableError;
 import com.fasterxml.jackson.core.JsonProcessingException;
@@ -12,12 +13,12 @@ import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.connector.read.streaming.Offset;
+import org.apache.spark.sql.connector.read.streaming.SupportsAdmissionControl;
 import org.apache.spark.sql.execution.datasources.v2.StreamingDataSourceV2ScanRelation;
 import org.slf4j.LoggerFactory;
-import scala.Option;
 
 /**
- * The slots that a batch of real-time mode needs: one for each partition of its source, all the
+ * The slots that a batch of real-time mode needs: one for each partition of its sources, all the
  * while. Spark starts it with fewer, too, and then never reads the partitions that got none. With
  * no more than that, nothing else of the application runs until the batch ends. And a stop repeats
  * that batch, so the log tells what becomes of its rows.
@@ -29,29 +30,32 @@ final class Slots {
   private Slots() {}
 
   /**
-   * Look whether the source of a stream has as many partitions as there are slots, or more: the log
+   * Look whether the sources of a query have as many partitions as there are slots, or more: the log
    * gets a warning, unless executors come by themselves.
    *
-   * @throws IllegalStateException it has more, and no more slots can come
+   * @param join of the query, whose stream counts where the whole plan is not known
+   * @throws IllegalStateException they have more, and no more slots can come
    */
-  static void check(LogicalPlan stream) {
+  static void check(IndexJoin join) {
+    LogicalPlan whole = BatchTime.plan();
     Map<String, Integer> partitions = new TreeMap<>();
-    for (LogicalPlan leaf : Scala.list(stream.collectLeaves())) {
+    for (LogicalPlan leaf : Scala.list((whole == null ? join.stream : whole).collectLeaves())) {
       if (leaf instanceof StreamingDataSourceV2ScanRelation source) {
-        Option<Offset> start = source.startOffset();
-        if (start.isDefined()) {
-          partitions.putAll(partitions(start.get().json()));
-        }
+        Offset offset = offset(source);
+        partitions(offset == null ? "" : offset.json())
+            .forEach((topic, number) -> partitions.merge(topic, number, Integer::sum));
       }
     }
     int wanted = partitions.values().stream().mapToInt(Integer::intValue).sum();
     SparkContext context = SparkContext.getOrCreate();
-    warn(
-        "query " + context.getLocalProperty("sql.streaming.queryId")
-            + " repeats the batch that runs when it is stopped, and answers it from the newest "
-            + "version of the table: rows that were sent already may come again with other "
-            + "content. Shorter batches, trigger(realTime=\"30 seconds\"), repeat less; consumers "
-            + "can drop a second row by its offset in the source");
+    if (join.follows) {
+      warn(
+          "query " + context.getLocalProperty("sql.streaming.queryId")
+              + " repeats the batch that runs when it is stopped, and answers it from the newest "
+              + "version of the table: rows that were sent already may come again with other "
+              + "content. Shorter batches, trigger(realTime=\"30 seconds\"), repeat less; consumers "
+              + "can drop a second row by its offset in the source");
+    }
     boolean mayGrow = context.getConf().getBoolean("spark.dynamicAllocation.enabled", false);
     int slots =
         context.maxNumConcurrentTasks(context.resourceProfileManager().defaultResourceProfile());
@@ -59,7 +63,7 @@ final class Slots {
       return;
     }
     String found =
-        "real-time mode holds a slot for each partition of its source, " + wanted + " here ("
+        "real-time mode holds a slot for each partition of its sources, " + wanted + " here ("
             + String.join(", ", partitions.keySet()) + "), and there are " + slots;
     String enough =
         context.isLocal()
@@ -77,6 +81,15 @@ final class Slots {
           found + enough + ", one more for a refresh, or use another trigger");
     }
     warn(found + enough);
+  }
+
+  /** One with all partitions that a batch reads: where it starts, those that are new are missing. */
+  private static Offset offset(StreamingDataSourceV2ScanRelation source) {
+    Offset latest =
+        source.stream() instanceof SupportsAdmissionControl known
+            ? known.reportLatestOffset()
+            : null;
+    return latest == null ? source.startOffset().getOrElse(() -> null) : latest;
   }
 
   private static void warn(String message) {

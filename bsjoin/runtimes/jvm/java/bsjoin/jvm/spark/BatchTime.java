@@ -7,6 +7,8 @@ import java.util.UUID;
 import java.util.concurrent.ConcurrentHashMap;
 import org.apache.spark.SparkContext;
 import org.apache.spark.SparkEnv;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.execution.QueryExecution;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
@@ -66,6 +68,20 @@ public final class BatchTime extends Function<UTF8String> {
   public static String run(String query) {
     try {
       return String.valueOf(get(query(UUID.fromString(query)), "runId"));
+    } catch (ReflectiveOperationException | RuntimeException e) {
+      return null;
+    }
+  }
+
+  /**
+   * The plan of the micro-batch that is being planned, with all of its sources; null if it cannot be
+   * read.
+   */
+  public static LogicalPlan plan() {
+    try {
+      String id = SparkContext.getOrCreate().getLocalProperty(QUERY_ID);
+      Object batch = get(query(UUID.fromString(id)), "getLatestExecutionContext");
+      return ((QueryExecution) get(batch, "executionPlan")).logical();
     } catch (ReflectiveOperationException | RuntimeException e) {
       return null;
     }
