@@ -244,7 +244,11 @@ LONG = {**kafka_fault_checks.CHECKS, **kafka_page_checks.CHECKS} | checks_apart.
 
 if __name__ == "__main__":
     jars = ",".join(map(str, Path(os.environ["KAFKA_CONNECTOR"]).glob("*.jar")))
+    options = "spark.driver.extraJavaOptions"
+    limited = f"{sessions.INTERPRETED[options]} {kafka_page_checks.LIMITS}"
     checks_apart.run(
         {"long": LONG, "real-time": kafka_page_checks.REAL_TIME}.get(sys.argv[-1], CHECKS),
-        sessions.session("local[3]", {**sessions.INTERPRETED, "spark.jars": jars}),
+        sessions.session(
+            "local[3]", {**sessions.INTERPRETED, options: limited, "spark.jars": jars}
+        ),
     )

@@ -18,6 +18,7 @@ import pytest
 import sessions
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import SparkSession
+from pyspark.sql.avro.functions import from_avro
 from pyspark.sql.streaming import DataStreamWriter
 
 import bsjoin
@@ -76,8 +77,12 @@ AVRO_RECORDS: list[Record] = [
 ]
 
 
-def example(page: Path) -> str:
-    blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", page.read_text("utf-8"))
+def page_of(name: str) -> str:
+    return (PAGES / name).read_text("utf-8")
+
+
+def example(page: str) -> str:
+    blocks = re.findall(r"(?ms)^```python\n(.*?)^```$", page_of(page))
     (found,) = [block for block in blocks if "kafka.bootstrap.servers" in block]
     return str(found)
 
@@ -124,7 +129,7 @@ def example_keeps_all(
     ]
     send(orders, sent)
 
-    code = example(PAGES / page)
+    code = example(page)
     for place, here in {
         "broker:9092": address,
         "/data/": f"{folder}/",
@@ -176,6 +181,22 @@ def real_time_by_the_jvm(spark: SparkSession) -> Iterator[None]:
         DataStreamWriter.trigger = trigger  # type: ignore[method-assign]
 
 
+LIMITS = " ".join(re.findall(r"-Dorg\.apache\.avro\.limits\.\S+?=\d+", page_of("kafka.md")))
+"""Options of a JVM that reads values of Avro of any schema."""
+
+
+def avro_that_asks_for_memory(spark: SparkSession, folder: Path) -> None:
+    """A value that says that there are billions behind it is null, as others that are cut."""
+    assert LIMITS.count("=") == 3
+    length = b"\xee\xff\xff\xff\x0f"  # of Java's longest array, as a varint
+    rows = spark.createDataFrame([(bytearray(length),)], "body binary")
+    array, mapped = {"type": "array", "items": "long"}, {"type": "map", "values": "long"}
+    for kind in ("string", "bytes", array, mapped):
+        record = {"type": "record", "name": "r", "fields": [{"name": "a", "type": kind}]}
+        read = from_avro("body", json.dumps(record), {"mode": "PERMISSIVE"})
+        assert rows.select(read.alias("r")).select("r.*").collect() == [(None,)], kind
+
+
 Row = tuple[int, str | None, int]
 
 CHANGES: tuple[list[tuple[str, Row | None, Row | None]], ...] = (
@@ -224,7 +245,7 @@ def changes_of_mysql_make_a_table(spark: SparkSession, folder: Path) -> None:
     """The example of the page: the table is what the changes lead to, over starts and a replay."""
     address, topic = os.environ["KAFKA"], f"prices-{folder.parent.name}"
     _kafka.create(address, {topic: 2})
-    code = example(PAGES / "changes.md")
+    code = example("changes.md")
     for place, here in {
         "broker:9092": address,
         "shop.shop.prices": topic,
@@ -281,4 +302,6 @@ def wait(holds: Callable[[], Any], seconds: float = 60) -> None:
 
 
 REAL_TIME = checks_apart.named(json_in_real_time, avro_in_real_time)
-CHECKS = REAL_TIME | checks_apart.named(avro_in_micro_batches, changes_of_mysql_make_a_table)
+CHECKS = REAL_TIME | checks_apart.named(
+    avro_in_micro_batches, avro_that_asks_for_memory, changes_of_mysql_make_a_table
+)

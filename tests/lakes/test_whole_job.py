@@ -54,9 +54,10 @@ def test_orders_find_their_customers_and_the_figures_are_there(
         _kafka.send(kafka.url, "orders", records.__getitem__, 1000, len(values) / 1000)
 
     with program(code, settings | own, tmp_path) as wait:
-        send(order(100, 1), order(101, 7), "no JSON")
+        typed = order(103, 1).replace("103", '"a"')
+        send(order(100, 1), order(101, 7), "no JSON", typed)
         wait(lambda: sorted(enriched(kafka)), [100])
-        late = {order(101, 7).encode(), b"no JSON"}
+        late = {order(101, 7).encode(), b"no JSON", typed.encode()}
         wait(lambda: {one.value() for one in _kafka.read(kafka.url, "retry")}, late)
         # Another application changes the table.
         customers.commit(
@@ -76,7 +77,7 @@ def test_orders_find_their_customers_and_the_figures_are_there(
         for name, value in {
             "bsjoin_kafka_routed_rows_total__query_retry__topic_enriched__outcome_recovered": 1.0,
             "bsjoin_kafka_routed_rows_total__query_orders__topic_enriched__outcome_found": 2.0,
-            "bsjoin_kafka_waiting_rows__query_retry__topic_enriched": 1.0,
+            "bsjoin_kafka_waiting_rows__query_retry__topic_enriched": 2.0,
             "bsjoin_table_applied_versions_total__query_orders": 1.0,
             "bsjoin_table_read_whole_versions_total__query_orders": 0.0,
         }.items():
