@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import io
 import os
 import shutil
 import signal
@@ -32,6 +33,8 @@ _MARK = ".made-by-a-bsjoin-example"
 
 def program(main: Callable[[], None]) -> None:
     """Run an example; a reader such as ``head`` that goes away ends it quietly."""
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal may lack a character
+        sys.stdout.reconfigure(errors="replace")
     try:
         main()
         sys.stdout.flush()
