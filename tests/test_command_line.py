@@ -399,6 +399,7 @@ def test_doctor_says_what_a_session_lacks(
     monkeypatch.setattr("bsjoin.spark.workers.check_workers", breaks)
     told = "fails: no disk for *** (see the settings, and what is printed above)"
     assert findings("--conf", "spark.any.password=s3cr3t")["session"] == ("fault", told)
+    spark.conf.unset("spark.any.password")
     monkeypatch.setattr("bsjoin.spark.workers.check_workers", fails)
     assert found["planner"] == ("note", "no such rule")
     assert found["spark.nothing.of.this.name"][0] == "note"
