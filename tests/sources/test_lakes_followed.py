@@ -216,6 +216,8 @@ def test_a_log_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         assert "which is not in the table's folder" in why
     for values in ({}, {"partitionValues": {}}, {"partitionValues": {"s": 5}}):
         assert "the partition of 'x'" in of_log({"remove": {"path": "x", **values}})
+    null = {"path": "x", "partitionValues": {}, "extendedFileMetadata": True}  # as Spark writes it
+    assert not of_log({"add": null}, {"remove": null})
     assert "empty text" in of_log({"add": {"path": "x", "partitionValues": {"s": ""}}})
     for name in ("metaData", "protocol"):
         assert "columns or properties, or its protocol" in of_log({name: {}})

@@ -128,6 +128,29 @@ def test_columns_of_delta_by_number_are_not_read_by_another_name(tmp_path: Path)
     assert delta(tmp_path / "t").schema.names == ["k", "v"]
 
 
+def test_texts_that_spark_pads_or_compares_otherwise_need_a_type(tmp_path: Path) -> None:
+    kinds = {
+        "c": {"__CHAR_VARCHAR_TYPE_STRING": "char(5)"},
+        "v": {"__CHAR_VARCHAR_TYPE_STRING": "varchar(5)"},
+        "s": {"__COLLATIONS": {"s": "spark.UTF8_LCASE"}},
+    }
+    table = pa.table({"c": ["ab"], "v": ["ab"], "s": ["ab"]})
+    write_delta(tmp_path / "t", dict.fromkeys(kinds, "string"), [(table, {}, [])])
+    log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    schema = json.loads(actions[1]["metaData"]["schemaString"])
+    for field in schema["fields"]:
+        field["metadata"] |= kinds[field["name"]]
+    actions[1]["metaData"]["schemaString"] = json.dumps(schema)
+    log.write_text("\n".join(map(json.dumps, actions)))
+    for given, why in (("s", r"'c' .*char\(5\), which Spark pads"), ("c", "'s' .*a collation")):
+        with pytest.raises(SourceError, match=why):
+            _ = delta(tmp_path / "t", schema={given: pa.string()}).schema
+    source = delta(tmp_path / "t", schema={"c": pa.string(), "s": pa.string()})
+    for name in kinds:
+        assert source.lookup(table.select([name])).select([*kinds]).equals(table)
+
+
 def test_a_text_that_is_not_utf_8_is_a_fault_of_the_data(tmp_path: Path) -> None:
     text = pa.array([b"a\xff", b"b"]).view(pa.string())
     rows_of_file = pa.table([pa.array([1, 2], pa.int64()), text], names=["k", "s"])

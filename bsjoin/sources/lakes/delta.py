@@ -38,6 +38,7 @@ _FEATURES = {
 }  # fmt: skip
 _MAPPING, _PHYSICAL = "delta.columnMapping.mode", "delta.columnMapping.physicalName"
 _NUMBER = "delta.columnMapping.id"
+_CHAR = re.compile(r"\bchar\(")
 _GIVEN_BY_DELTA = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Spark writes INT96. As nanoseconds, times before 1677 and after 2262 would be others.
 _SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}
@@ -132,8 +133,9 @@ class _Delta(LakeTable):
         return table
 
     def _columns(self, table: Any) -> list[Declared]:
+        schema = json.loads(table.schema().to_json())
         if table.metadata().configuration.get(_MAPPING) == "id":
-            for name in _physical_names(json.loads(table.schema().to_json())):
+            for name in _physical_names(schema):
                 if not _GIVEN_BY_DELTA.fullmatch(name):
                     raise SourceError(
                         f"{self!r}: files have the columns by number ({_MAPPING} = id), as those "
@@ -141,8 +143,12 @@ class _Delta(LakeTable):
                         f"names such as {name!r}, which may be others there: read the table with "
                         "Spark's jars"
                     )
-        fields = pa.schema(table.schema().to_arrow())
-        return [(field.name, sparkable(field.type), str(field.type)) for field in fields]
+        texts = {field["name"]: _text_of_spark(field["metadata"]) for field in schema["fields"]}
+        return [
+            (field.name, None if texts[field.name] else sparkable(field.type),
+             texts[field.name] or str(field.type))
+            for field in pa.schema(table.schema().to_arrow())
+        ]  # fmt: skip
 
     def _batches(
         self, table: Any, names: Sequence[str], ranges: Mapping[str, Ranges]
@@ -233,6 +239,14 @@ class _Delta(LakeTable):
         path = hidden(self._path) if "://" in self._path else self._path
         version = "" if self._number is None else f", version={self._number}"
         return f"delta({path!r}{version})"
+
+
+def _text_of_spark(metadata: Mapping[str, Any]) -> str | None:
+    """The type of texts that are others to Spark: it pads some, and compares some otherwise."""
+    if "__COLLATIONS" in metadata:
+        return "a text with a collation"
+    declared = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
+    return f"{declared}, which Spark pads" if _CHAR.search(declared) else None
 
 
 def _physical_names(schema: Any) -> Iterator[str]:

@@ -142,9 +142,11 @@ def _file(
     if not path or ".." in path.split("/") or any(map(_ABSOLUTE.match, (str(given), path))):
         return f"names the file {shown}, which is not in the table's folder"
     told = content.get("partitionValues")
+    # Spark leaves nulls out; a file that is removed need not have the values at all.
+    lacking = 0 if change == "delete" and content.get("extendedFileMetadata") is not True else None
     values = {}
     for name in partition:
-        value = told.get(name, 0) if isinstance(told, dict) else 0
+        value = told.get(name, lacking) if isinstance(told, dict) else 0
         if not (value is None or isinstance(value, str)):
             return f"does not tell the partition of {shown}"
         if value == "":
