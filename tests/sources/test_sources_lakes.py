@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import shutil
@@ -306,6 +307,21 @@ def test_hidden_partitions_of_iceberg_and_rows_that_were_deleted(
         assert rows(source.lookup(asked), ["name"]) == rows(matching(left, asked), ["name"])
     asked = table.select(["name", "k"]).slice(0, 80)
     assert rows(source.lookup(asked), ["at"]) == rows(matching(left, asked), ["at"])
+
+
+def test_metadata_of_a_hadoop_catalogue_may_be_compressed(catalog: Catalog, tmp_path: Path) -> None:
+    made = catalog.create_table("shop.t", pa.schema([("k", pa.int64())]))
+    folder = tmp_path / "hadoop" / "metadata"
+    folder.mkdir(parents=True)
+    for number in (1, 2, 3):  # the hint may be behind
+        made.append(pa.table({"k": [number]}))
+        (folder / "version-hint.text").write_text("1" if number < 3 else "3")
+        content = Path(made.metadata_location.removeprefix("file://")).read_bytes()
+        if number == 1:
+            (folder / "v1.metadata.json").write_bytes(content)
+        else:
+            (folder / f"v{number}.gz.metadata.json").write_bytes(gzip.compress(content))
+        assert iceberg(folder.parent).size() == number
 
 
 def test_types_of_iceberg_that_spark_has_not(catalog: Catalog, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from bsjoin.sources.drivers import driver
 
 _NAME_MAPPING = "schema.name-mapping.default"  # all that a reader needs
 _MOST_NEWER = 10_000
+_ENDINGS = ".metadata.json", ".gz.metadata.json"
 
 
 def distrust_tables_of(catalog: Any) -> None:
@@ -60,15 +61,12 @@ def _newest(load_file_io: Any, folder: str) -> str:
         return os.path.join(folder, "metadata", text)
     if not (text.isascii() and text.isdigit()):
         return os.path.join(folder, "metadata", f"{text}.metadata.json")
+    found = os.path.join(folder, "metadata", f"v{text}{_ENDINGS[0]}")
     # A writer may have stopped before it wrote the hint.
-    number = int(text)
-    found = _file(folder, number)
-    for newer in range(number + 1, number + _MOST_NEWER):
-        if not io.new_input(_file(folder, newer)).exists():
+    for number in range(int(text), int(text) + _MOST_NEWER):
+        places = [os.path.join(folder, "metadata", f"v{number}{ending}") for ending in _ENDINGS]
+        newer = next((place for place in places if io.new_input(place).exists()), None)
+        if newer is None:
             break
-        found = _file(folder, newer)
+        found = newer
     return found
-
-
-def _file(folder: str, number: int) -> str:
-    return os.path.join(folder, "metadata", f"v{number}.metadata.json")
