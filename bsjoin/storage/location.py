@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import logging
 import os
 import shutil
 import time
@@ -30,6 +31,8 @@ from bsjoin.storage.checksums import Readable
 from bsjoin.storage.copies import HostCopies
 from bsjoin.storage.names import check_inside, is_plain
 from bsjoin.storage.remote import RemoteFiles
+
+_log = logging.getLogger("bsjoin")
 
 T = TypeVar("T")
 
@@ -423,7 +426,10 @@ class StorageLocation:
             if self.is_local:
                 path = self._entry(name)
                 if path.is_dir() and not path.is_symlink():
-                    shutil.rmtree(path, ignore_errors=True)
+                    shutil.rmtree(path, ignore_errors=True)  # others may do so, too
+                    if path.exists():
+                        said = "bsjoin: files of no version stay in %r: %r cannot be removed"
+                        _log.warning(said, str(self), name)
                 else:
                     path.unlink(missing_ok=True)
                 return

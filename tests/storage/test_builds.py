@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import subprocess
@@ -183,6 +184,27 @@ def test_the_next_build_removes_what_ended_processes_have_left(
 
 class Killed(BaseException):
     """As by a signal: nobody cleans up."""
+
+
+def test_what_cannot_be_removed_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Others have written it, or a server of NFS keeps what somebody has open."""
+    location = StorageLocation.of(tmp_path)
+    manifests = [put(location, numbered(location, n), n, n) for n in (1, 2)]
+    folder = manifests[0].segments[0].name.rpartition("/")[0]
+    with monkeypatch.context() as patched:
+        patched.setattr("os.rmdir", lambda *_, **__: fail())
+        assert builds.vacuum(location, 1, FOREVER) == [1]
+    assert location.size(folder) is not None
+    (record,) = caplog.records
+    assert record.getMessage() == (
+        f"bsjoin: files of no version stay in {str(tmp_path)!r}: {folder!r} cannot be removed"
+    )
+
+
+def fail() -> None:
+    raise PermissionError(errno.EACCES, "Permission denied")
 
 
 @pytest.mark.parametrize("keep", [0, 1.5, True, "2"])
