@@ -20,7 +20,7 @@ import bsjoin
 from bsjoin import BatchTable
 from bsjoin.runtimes import jvm
 from bsjoin.runtimes.jvm import joins
-from bsjoin.storage import versions
+from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.copies import HostCopies
 from bsjoin.storage.versioned_folder import Activation
 
@@ -141,6 +141,18 @@ def test_what_cannot_be_downloaded_is_an_error_until_it_can(
     assert before
     assert services(process(spark))
     assert len(copies(table)) == 2
+
+
+def test_a_table_that_is_built_again_is_never_mixed_up(
+    spark: SparkSession, url: str, table: BatchTable, keys: DataFrame
+) -> None:
+    """Its first version has the number of the one before: the store's list tells them apart."""
+    joined = keys.join(table.to_df(spark), "k")
+    assert {row["v"] for row in joined.collect()} == {1}
+    StorageLocation.of(url).remove("")
+    BatchTable.build(table_of(spark, 5), on="k", path=url)
+    refused(joined.limit(9), "VersionNotFoundError", "built again", url)
+    assert {row["v"] for row in keys.join(table.to_df(spark), "k").collect()} == {5}
 
 
 @pytest.mark.long

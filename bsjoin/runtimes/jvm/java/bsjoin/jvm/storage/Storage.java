@@ -50,9 +50,7 @@ public abstract class Storage {
   public abstract Mapping map(StoredFile file);
 
   /** What tells the file of a manifest from another of the same name; null where nothing does. */
-  Object stamp(int number) {
-    return null;
-  }
+  abstract Object stamp(int number);
 
   /** Remove copies of old versions on this host, but not of these files. */
   public void keep(Iterable<String> files) {}
@@ -185,6 +183,7 @@ public abstract class Storage {
 
   private static final class Remote extends Storage {
     private final CopyService service;
+    private volatile JsonNode listed = CopyService.JSON.createObjectNode(); // the last list of versions
 
     Remote(String url, List<String> python) {
       super(url);
@@ -193,8 +192,16 @@ public abstract class Storage {
 
     @Override
     int[] numbers() {
-      JsonNode found = service.ask(request("numbers")).path("numbers");
-      return StreamSupport.stream(found.spliterator(), false).mapToInt(JsonNode::asInt).toArray();
+      listed = service.ask(request("numbers"));
+      return StreamSupport.stream(listed.path("numbers").spliterator(), false)
+          .mapToInt(JsonNode::asInt)
+          .toArray();
+    }
+
+    /** Of the last list: to ask the store each time would take longer than a look-up. */
+    @Override
+    Object stamp(int number) {
+      return listed.path("stamps").get(String.valueOf(number));
     }
 
     @Override
