@@ -42,29 +42,35 @@ public abstract class StoredTables implements TableCatalog {
 
   @Override
   public StoredTable loadTable(Identifier identifier) {
+    Map<String, String> settings = SessionSettings.all();
     return loaded(
-        identifier,
-        path -> StoredTable.newest(path, identifier.name(), staleness(identifier.name())));
+        identifier, settings,
+        path -> StoredTable.newest(path, identifier.name(), staleness(settings, identifier.name())));
   }
 
   @Override
   public StoredTable loadTable(Identifier identifier, String version) {
-    return loaded(identifier, path -> StoredTable.numbered(path, identifier.name(), version));
+    return loaded(
+        identifier, SessionSettings.all(),
+        path -> StoredTable.numbered(path, identifier.name(), version));
   }
 
   @Override
   public StoredTable loadTable(Identifier identifier, long timestampUs) {
-    return loaded(identifier, path -> StoredTable.at(path, identifier.name(), timestampUs));
+    return loaded(
+        identifier, SessionSettings.all(),
+        path -> StoredTable.at(path, identifier.name(), timestampUs));
   }
 
   @Override
   public boolean tableExists(Identifier identifier) {
-    return path(identifier) != null;
+    return path(identifier, SessionSettings.all()) != null;
   }
 
-  private static StoredTable loaded(Identifier identifier, Function<String, StoredTable> load) {
+  private static StoredTable loaded(
+      Identifier identifier, Map<String, String> settings, Function<String, StoredTable> load) {
     Linkage.start();
-    String path = path(identifier);
+    String path = path(identifier, settings);
     IllegalStateException cause = null;
     try {
       if (path != null) {
@@ -97,7 +103,7 @@ public abstract class StoredTables implements TableCatalog {
   }
 
   /** The path that a table's name is or stands for; null for another name. */
-  private static String path(Identifier identifier) {
+  private static String path(Identifier identifier, Map<String, String> settings) {
     String name = identifier.name();
     if (!isDefault(identifier.namespace())) {
       return null;
@@ -105,13 +111,11 @@ public abstract class StoredTables implements TableCatalog {
     if (Address.is(name)) {
       return name;
     }
-    Map<String, String> settings = SessionSettings.all();
     return settings.get(SETTING + spelling(settings, name));
   }
 
   /** How old the rows of a table that is there may be, in microseconds; 0 for any age. */
-  private static long staleness(String name) {
-    Map<String, String> settings = SessionSettings.all();
+  private static long staleness(Map<String, String> settings, String name) {
     String setting = STALENESS + (Address.is(name) ? name : spelling(settings, name));
     return StoredTable.staleness(setting, settings.get(setting));
   }

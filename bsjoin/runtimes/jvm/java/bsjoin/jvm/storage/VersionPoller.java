@@ -48,8 +48,9 @@ public final class VersionPoller {
   }
 
   Version version() {
-    if (failure != null && failures >= FAILURES) {
-      throw failure;
+    RuntimeException last = failure; // a look at this moment may take it away
+    if (last != null && failures >= FAILURES) {
+      throw last;
     }
     Table.Active found = current;
     // A look that takes long finds out too late that there was no refresh.
