@@ -41,8 +41,8 @@ class StoredTable:
 
     Args:
         location: where the files are stored.
-        epoch: when the newest version was published as the plan was made; distinguishes a
-            table from an earlier one at the same path.
+        newest: the number of the newest version as the plan was made; default 1.
+        epoch: when that was published; distinguishes a table from an earlier one at the same path.
         version: the version to use, or ``None`` to choose by the micro-batch's timestamp.
         max_staleness_us: how long before a micro-batch the table's source must have been read at
             the latest, in microseconds; 0 (default) for any time.
@@ -54,6 +54,14 @@ class StoredTable:
     version: int | None
     keys: tuple[KeyColumn, ...]
     max_staleness_us: int = 0
+    newest: int = 1
+
+    def is_older(self, number: int, created_at_us: int) -> bool:
+        """Whether a version came before the plan.
+
+        By its number, as clocks differ, and by its time, as numbers begin anew with the table.
+        """
+        return number < self.newest and created_at_us < self.epoch
 
 
 @dataclass(frozen=True, kw_only=True)

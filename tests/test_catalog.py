@@ -350,6 +350,27 @@ class TestVersions:
             query = f"SELECT v FROM {customers} VERSION AS OF {version}"
             fails(kind, lambda query=query: spark.sql(query).collect(), table.path)
 
+    def test_a_batch_query_does_not_wait_for_a_clock_that_was_ahead(
+        self, spark: SparkSession, table: BatchTable, customers: str
+    ) -> None:
+        """Micro-batches do, and so does a query while the publisher waits, too."""
+        probes, before = spark.range(3).withColumnRenamed("id", "k"), spark.table(customers)
+        table.refresh(table_of(spark, 2))
+        now = now_us()
+
+        def check(published_s: int, value: int) -> None:
+            times = {"activates_at_us": now + 3_600_000_000}
+            times["created_at_us"] = now - 1_000_000 * published_s
+            change(Path(table.path), lambda data: data.update(times), 2)
+            for df in (before, spark.table(customers), table.to_df(spark)):
+                assert {row.v for row in df.select("v").collect()} == {value}
+                assert {row.v for row in probes.join(df, "k").collect()} == {value}
+
+        check(0, 1)
+        check(11, 2)
+        StorageLocation.of(table.path).remove("versions/00000001.json")
+        check(11, 2)
+
     def test_a_version_that_is_gone(
         self, spark: SparkSession, table: BatchTable, customers: str
     ) -> None:

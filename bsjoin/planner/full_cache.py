@@ -53,6 +53,7 @@ def plan_stored(
     alone = unique and join.condition is None
     table = StoredTable(
         location=location,
+        newest=manifest.version,
         epoch=manifest.created_at_us,
         version=None if stream.isStreaming else manifest.version,
         keys=manifest.keys,

@@ -47,6 +47,7 @@ def plan_of(location: StorageLocation, shape: Shape, **changes: Any) -> JoinPlan
         how="semi" if shape == "exists" else "left",
         table=StoredTable(
             location=location,
+            newest=given.get("newest", 1),
             epoch=given["epoch"],
             version=given["version"],
             keys=versions.latest(location).keys,
@@ -266,7 +267,13 @@ _CONTINUES = "Restart the query: it continues from its checkpoint"
         ({"shape": "row"}, f"keys with up to 3 rows, and this query .* unique. {_CONTINUES}"),
         ({"columns": ("text", "gone")}, f"has no column 'gone', which .* selects. {_CONTINUES}"),
         ({"row_type": _NARROW}, f"'number' is int64, and .* planned for int32. {_CONTINUES}"),
-        ({"row_type": _NARROW, "epoch": 200}, "planned with a newer version, .* new checkpoint"),
+        (
+            {"row_type": _NARROW, "newest": 2, "epoch": 200},
+            "planned with a newer version, .* new checkpoint",
+        ),
+        # A clock that was ahead when the plan was made, and a table that was built anew.
+        ({"columns": ("text", "gone"), "epoch": 200}, f"has no column 'gone', .*{_CONTINUES}"),
+        ({"columns": ("text", "gone"), "newest": 2}, f"has no column 'gone', .*{_CONTINUES}"),
         ({"keys": (KeyColumn("k", "string"),)}, f'the keys .*"long".*"string".*. {_CONTINUES}'),
     ],
 )

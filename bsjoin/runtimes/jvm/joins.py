@@ -125,6 +125,7 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
     plan, join, spark = planned.plan, planned.join, planned.stream.sparkSession
     found: dict[str, Any] = {
         "path": table.location.url,
+        "newest": table.newest,
         "epoch": table.epoch,
         "version": table.version or 0,
         "on": [column.to_json() for column in table.keys],

@@ -53,8 +53,8 @@ def with_changes(
         changes: what changes.
         identity: the columns that tell a row from all others; empty if all rows of a key are
             replaced together.
-        sequence: the stored column with the order of the changes: one that is not above that of
-            the row that is there changes nothing. None (default): all changes count.
+        sequence: the stored column with the order of the changes: one that is below that of the
+            row that is there changes nothing. None (default): all changes count.
         boxes: the dimensions of the table's boxes. Default: none.
 
     Returns:

@@ -193,7 +193,7 @@ def _published(table: OpenTable) -> tuple[int, int]:
 def _check(plan: JoinPlan, stored: StoredTable, manifest: Manifest) -> None:
     where = f"version {manifest.version} of the table in {str(stored.location)!r}"
     advice = "Restart the query: it continues from its checkpoint"
-    before_plan = manifest.created_at_us < stored.epoch
+    before_plan = stored.is_older(manifest.version, manifest.created_at_us)
     if before_plan:
         advice = (
             "The query was planned with a newer version, and this micro-batch began with this one: "

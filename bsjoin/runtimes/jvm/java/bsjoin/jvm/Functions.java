@@ -30,8 +30,8 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  *
  * <p>A function's name is a JSON object, for {@code bind} sees types and no literals: {@code what}
  * it does (see {@link #loadFunction}), the {@code build} of the jar, the {@code path} of the table,
- * the {@code epoch} and {@code version} of {@code bsjoin.plan.StoredTable}, and what else it needs.
- * The path has no credentials: a table whose URL has one is looked up in Python.
+ * the {@code newest}, {@code epoch} and {@code version} of {@code bsjoin.plan.StoredTable}, and what
+ * else it needs. The path has no credentials: a table whose URL has one is looked up in Python.
  */
 public final class Functions extends StoredTables implements FunctionCatalog {
   private static final ObjectMapper JSON = new ObjectMapper();

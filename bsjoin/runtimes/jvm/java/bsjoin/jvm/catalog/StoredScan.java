@@ -52,7 +52,7 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
   private static StoredScan of(StoredTable table, StructType columns, List<Predicate> filters) {
     StoredScan found = new StoredScan(table, columns, filters);
     // Columns may be missing in a version before the one that the query was analysed with.
-    boolean isOlder = found.manifest.createdAtUs < table.analyzed.createdAtUs;
+    boolean isOlder = table.table.identity.isOlder(found.manifest);
     for (StructField field : columns.fields()) {
       String reason = Expected.reason(found.manifest, field, isOlder);
       if (!reason.isEmpty()) {
@@ -67,7 +67,7 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
 
   /** What is expected of later versions of the table, which take the place of this one. */
   public Expected expected() {
-    return new Expected(table.path, table.epoch, manifest.keys, manifest.ranged, columns);
+    return new Expected(table.table.identity, manifest.keys, manifest.ranged, columns);
   }
 
   private StoredScan(StoredTable table, StructType columns, List<Predicate> filters) {
@@ -75,7 +75,7 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
     this.columns = columns;
     PlanTime time = PlanTime.current();
     live = time.goesOn();
-    manifest = table.manifestAt(time.us());
+    manifest = table.manifestAt(time.us(), time.isBatch());
     Set<Long> hashes = KeyFilter.hashes(manifest, filters);
     parts = segments(hashes);
     segments = parts.size();

@@ -29,7 +29,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 public final class StoredTable extends ReadOnlyTable {
   public final String path; // a local path or a URL, without credentials
   public final String label; // what the query calls it
-  public final long epoch; // see TableIdentity
   final Manifest analyzed; // the version that has given the columns; null where none has
   public final boolean pinned; // to that version
   public final Table table;
@@ -41,7 +40,6 @@ public final class StoredTable extends ReadOnlyTable {
     this.analyzed = analyzed;
     this.pinned = pinned;
     path = table.identity.path();
-    epoch = table.identity.epoch();
     StructField[] fields = analyzed == null ? new StructField[0] : analyzed.columns.fields();
     schema =
         new StructType(
@@ -62,7 +60,9 @@ public final class StoredTable extends ReadOnlyTable {
     List<String> python = address.contains("://") ? SessionSettings.python() : List.of();
     Manifest manifest = Table.newest(address, python);
     Table table =
-        Table.of(new TableIdentity(address, manifest.createdAtUs, maxStalenessUs, python));
+        Table.of(
+            new TableIdentity(
+                address, manifest.version, manifest.createdAtUs, maxStalenessUs, python));
     table.know(manifest);
     return new StoredTable(label.equals(path) ? address : label, table, manifest, false);
   }
@@ -101,14 +101,14 @@ public final class StoredTable extends ReadOnlyTable {
 
   static StoredTable at(String path, String label, long timestampUs) {
     StoredTable newest = newest(path, label, 0);
-    return newest.pinnedTo(newest.table.manifestAt(timestampUs));
+    return newest.pinnedTo(newest.table.manifestAt(timestampUs, false));
   }
 
   /**
    * A table as it was when a plan was made, to be planned for the first time or again.
    *
-   * @param spec the {@code path}, {@code epoch}, {@code staleness} and {@code python} of its
-   *     identity, and the {@code version} that the plan is bound to; 0 for none
+   * @param spec the {@code path}, {@code newest}, {@code epoch}, {@code staleness} and {@code python}
+   *     of its identity, and the {@code version} that the plan is bound to; 0 for none
    */
   public static StoredTable planned(JsonNode spec) {
     List<String> python = new ArrayList<>();
@@ -116,7 +116,9 @@ public final class StoredTable extends ReadOnlyTable {
     String path = spec.path("path").asText();
     long epoch = spec.path("epoch").asLong();
     Table table =
-        Table.of(new TableIdentity(path, epoch, spec.path("staleness").asLong(0), python));
+        Table.of(
+            new TableIdentity(
+                path, spec.path("newest").asInt(), epoch, spec.path("staleness").asLong(0), python));
     int version = spec.path("version").asInt();
     Manifest bound = version == 0 ? null : table.manifest(version);
     if (bound != null && bound.createdAtUs != epoch) {
@@ -133,9 +135,10 @@ public final class StoredTable extends ReadOnlyTable {
    * The version for a query that is planned.
    *
    * @param timeUs the micro-batch's timestamp, or now; microseconds since the epoch
+   * @param isBatch whether it is no micro-batch, see {@link Table#manifestAt}
    */
-  Manifest manifestAt(long timeUs) {
-    return pinned ? table.current(analyzed) : table.manifestAt(timeUs);
+  Manifest manifestAt(long timeUs, boolean isBatch) {
+    return pinned ? table.current(analyzed) : table.manifestAt(timeUs, isBatch);
   }
 
   @Override
@@ -188,6 +191,6 @@ public final class StoredTable extends ReadOnlyTable {
 
   @Override
   public int hashCode() {
-    return path.hashCode() + Long.hashCode(epoch);
+    return table.identity.hashCode();
   }
 }

@@ -39,10 +39,9 @@ import scala.collection.immutable.Seq;
  *
  * <p>Its arguments are the keys of the stream, and the values that it is searched by: a point, or the
  * ends of an interval. The last one is an error, so that Spark does not evaluate a call whose other
- * arguments are constants. Its specification has the table ({@code path}, {@code epoch}, {@code
- * version}, {@code staleness}, {@code python}), its keys ({@code on}, and which of them are {@code
- * nulls_equal}) and range columns ({@code
- * ranged}), {@code how} it is joined, the {@code columns} to bring and what they are in the result
+ * arguments are constants. Its specification has the table ({@code path}, {@code newest}, {@code
+ * epoch}, {@code version}, {@code staleness}, {@code python}), its keys ({@code on}, and which of them
+ * are {@code nulls_equal}) and range columns ({@code ranged}), {@code how} it is joined, the {@code columns} to bring and what they are in the result
  * ({@code fields}), the {@code search}, those of further ranges ({@code boxes}, of the columns {@code
  * boxed}), and the {@code label} of the join, if its figures are reported. If it brings aggregates of
  * the columns instead, it has these ({@code agg}: function, number of the column or null, whether a
@@ -139,7 +138,7 @@ public final class Matches extends Function<ArrayData> {
     boolean marks = node.path("marks").asBoolean();
     IndexJoin join = IndexJoin.of(generate, type(where), scan, node.path("agg"), marks);
     String ranged = node.path("ranged").isMissingNode() ? "" : node.path("ranged").toString();
-    new Expected(table.path, table.epoch, node.path("on").toString(), ranged, columns)
+    new Expected(table.table.identity, node.path("on").toString(), ranged, columns)
         .check(join.manifest);
     int keys = node.path("on").size();
     for (int i = 0; i < keys; i++) {

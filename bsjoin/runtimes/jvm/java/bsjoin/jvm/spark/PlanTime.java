@@ -11,8 +11,9 @@ import org.apache.spark.unsafe.types.UTF8String;
  *
  * @param us since the epoch
  * @param goesOn in real-time mode, whose batches run for minutes
+ * @param isBatch of no micro-batch that is known
  */
-public record PlanTime(long us, boolean goesOn) {
+public record PlanTime(long us, boolean goesOn, boolean isBatch) {
   private static final Map<Object, PlanTime> INSTANTS = new WeakHashMap<>();
 
   /** The time of the query that is planned in this thread; the same for all of its tables. */
@@ -26,9 +27,10 @@ public record PlanTime(long us, boolean goesOn) {
   private static PlanTime chosen() {
     UTF8String batch = BatchTime.current();
     boolean goesOn = batch.equals(BatchTime.NOW);
-    return goesOn || batch.equals(BatchTime.UNKNOWN)
-        ? new PlanTime(System.currentTimeMillis() * 1000, goesOn)
-        : new PlanTime(Long.parseLong(batch.toString()), false);
+    boolean isBatch = batch.equals(BatchTime.UNKNOWN);
+    return goesOn || isBatch
+        ? new PlanTime(System.currentTimeMillis() * 1000, goesOn, isBatch)
+        : new PlanTime(Long.parseLong(batch.toString()), false, false);
   }
 
   /** What stands for the query; null if that is not known. */

@@ -8,14 +8,12 @@ import org.apache.spark.sql.types.StructType;
 /**
  * What a plan expects of every version of its table.
  *
- * @param path of the table
- * @param epoch when the newest version was published as the plan was made: an older one may lack
- *     columns that may be null
+ * @param table which it is: a version from before the plan may lack columns that may be null
  * @param keys see {@link Manifest#keys}
  * @param ranged see {@link Manifest#ranged}; empty if any will do
  * @param columns that the plan reads
  */
-public record Expected(String path, long epoch, String keys, String ranged, StructType columns)
+public record Expected(TableIdentity table, String keys, String ranged, StructType columns)
     implements Serializable {
   /** Refuse a version that the plan was not made for. */
   public void check(Manifest found) {
@@ -30,7 +28,7 @@ public record Expected(String path, long epoch, String keys, String ranged, Stru
           "has the range columns " + found.ranged + ", and this query was planned for " + ranged);
     }
     for (StructField field : columns.fields()) {
-      String reason = reason(found, field, isOlder(found));
+      String reason = reason(found, field, table.isOlder(found));
       if (!reason.isEmpty()) {
         throw unfit("TableMismatchError", found, reason);
       }
@@ -56,16 +54,12 @@ public record Expected(String path, long epoch, String keys, String ranged, Stru
             + "', and this query was planned without";
   }
 
-  private boolean isOlder(Manifest version) {
-    return version.createdAtUs < epoch;
-  }
-
   /** An error of a version that the plan was not made for. */
   IllegalStateException unfit(String error, Manifest version, String reason) {
     return TableError.of(
         error,
-        "version " + version.version + " of the table in '" + path + "' " + reason
-            + (isOlder(version)
+        "version " + version.version + " of the table in '" + table.path() + "' " + reason
+            + (table.isOlder(version)
                 ? ". The query was planned with a newer version, and this micro-batch began with "
                     + "this one: start the query from a new checkpoint"
                 : ". Restart the query: it continues from its checkpoint"));

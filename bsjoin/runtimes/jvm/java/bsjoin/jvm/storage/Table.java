@@ -23,6 +23,8 @@ import java.util.concurrent.ConcurrentHashMap;
 public final class Table {
   private static final int KEPT = 2; // versions of a table
   private static final int KEPT_TABLES = 4; // of a path
+  private static final int KEPT_MANIFESTS = 64; // of a table that does not look at its folder
+  private static final long WAITED_US = 10_000_000; // for a version at most: its publisher has gone on
   private static final int TIMES = 64; // of micro-batches, whose versions are known
   private static final Map<String, Recent<TableIdentity, Table>> TABLES = new HashMap<>();
 
@@ -96,7 +98,7 @@ public final class Table {
    * @param timeUs the micro-batch's timestamp in microseconds since the epoch
    */
   synchronized Active at(long timeUs) {
-    Freshness.Fresh found = freshAt(timeUs);
+    Freshness.Fresh found = freshAt(timeUs, false);
     return new Active(opened(found.manifest()), found.untilUs());
   }
 
@@ -106,13 +108,19 @@ public final class Table {
     return there == null ? manifest : there; // of a version that is gone: its files are missed
   }
 
-  /** The metadata of the version for a query that is planned; see {@link #at}. */
-  public synchronized Manifest manifestAt(long timeUs) {
-    return freshAt(timeUs).manifest();
+  /**
+   * The metadata of the version for a query that is planned; see {@link #at}.
+   *
+   * @param isBatch whether it is a batch query: it does not wait for versions that follow one of a
+   *     clock that was ahead
+   */
+  public synchronized Manifest manifestAt(long timeUs, boolean isBatch) {
+    return freshAt(timeUs, isBatch).manifest();
   }
 
-  private Freshness.Fresh freshAt(long timeUs) {
-    Freshness.Fresh found = times.get(timeUs);
+  private Freshness.Fresh freshAt(long timeUs, boolean isBatch) {
+    long key = isBatch ? ~timeUs : timeUs; // a micro-batch may have the same time
+    Freshness.Fresh found = times.get(key);
     if (found != null) {
       return new Freshness.Fresh(current(found.manifest()), found.untilUs());
     }
@@ -120,15 +128,18 @@ public final class Table {
     long maxStalenessUs = identity.maxStalenessUs();
     List<String> marks = maxStalenessUs == 0 ? List.of() : storage.freshMarks();
     Manifest chosen = read(timeUs); // whatever the time: clocks are set back, too
+    if (known.isEmpty()) {
+      throw TableError.of(
+          "VersionNotFoundError",
+          "the table in '" + storage.name + "' has no version any more: it was removed after the "
+              + "query was analysed. Build it again, and make the DataFrame or view anew");
+    }
+    for (Manifest later : isBatch ? known.values() : List.<Manifest>of()) {
+      chosen = later.createdAtUs <= timeUs - WAITED_US ? later : chosen;
+    }
     if (chosen == null) {
       // The first version is active for all earlier times, too.
       Map.Entry<Integer, Manifest> oldest = known.firstEntry();
-      if (oldest == null) {
-        throw TableError.of(
-            "VersionNotFoundError",
-            "the table in '" + storage.name + "' has no version any more: it was removed after the "
-                + "query was analysed. Build it again, and make the DataFrame or view anew");
-      }
       if (oldest.getKey() != 1) {
         throw TableError.of(
             "VersionNotFoundError",
@@ -145,7 +156,7 @@ public final class Table {
       found = Freshness.chosen(storage.name, later, marks, timeUs, maxStalenessUs);
     }
     unused.remove(found.manifest().version);
-    times.put(timeUs, found);
+    times.put(key, found);
     return found;
   }
 
@@ -178,6 +189,9 @@ public final class Table {
               + "vacuum");
     }
     known.put(number, manifest);
+    while (known.size() > KEPT_MANIFESTS) { // an executor is told of each, and looks for none
+      unused.remove(known.pollFirstEntry().getKey());
+    }
     return manifest;
   }
 
@@ -223,7 +237,10 @@ public final class Table {
   private Version opened(Manifest manifest) {
     int slot = manifest.version % Version.SLOTS;
     Version version = openIn(slot);
-    boolean isNew = version == null || version.manifest.version != manifest.version;
+    boolean isNew = // also where its number was that of one that was withdrawn
+        version == null
+            || version.manifest.version != manifest.version
+            || version.manifest.createdAtUs != manifest.createdAtUs;
     if (isNew) {
       // Most of its segments may be those of another version: a table that changes.
       List<Version> others = openAt(identity.path());
