@@ -17,8 +17,10 @@ from spark_samples import Feed, cycles
 
 from bsjoin import BatchTable
 from bsjoin.runtimes.jvm.attach import attached
+from bsjoin.spark import compat
 
 _SECOND = 1_000_000
+_CLASSES = "Table", "TableIdentity"
 _FEW = 20  # mappings: eight versions of two files, and those that a task has just used
 
 
@@ -73,6 +75,22 @@ def test_plans_of_many_times_leave_few_mappings(
         newest = BatchTable.open(folder, verify=False)
         assert len(newest.join(spark.range(30).withColumnRenamed("id", "k"), "k").collect()) == 20
     assert mapped(spark, folder) <= _FEW
+
+
+def test_an_executor_keeps_the_metadata_of_few_versions(
+    spark: SparkSession, table: BatchTable, tmp_path: Path
+) -> None:
+    """It is told which ones to open, and never looks which there are."""
+    folder = tmp_path / "table"
+    of, identity = (compat.java_class(f"bsjoin.jvm.storage.{name}") for name in _CLASSES)
+    known = of.of(identity(str(folder), 1, 1, 0, []))
+    for number in range(2, 120):
+        publish(folder, number)
+        assert known.manifest(number).rows() == 20
+    kept = known.getClass().getDeclaredField("known")
+    kept.setAccessible(True)
+    assert len(kept.get(known)) < 70
+    assert known.manifest(2).rows() == 20
 
 
 @pytest.mark.long
