@@ -35,8 +35,9 @@ def redis(
 ) -> Source:
     """Rows in Redis, each a hash or a JSON text.
 
-    A look-up is one round trip: a pipeline of HMGET for hashes, one MGET for JSON. A missing key
-    has no row; a missing field is null. Redis has no read-only sessions: use an account that is
+    A look-up is one round trip: a pipeline of HMGET for hashes, one MGET for JSON. Hashes that have
+    none of the fields are asked for again, by EXISTS and HMGET. A missing key has no row; a missing
+    field is null. Redis has no read-only sessions: use an account that is
     restricted to HMGET, EXISTS and MGET, or the address of a replica.
 
     In a Redis Cluster, which the first look-up recognizes by itself, it is one round trip to each
@@ -50,6 +51,7 @@ def redis(
         key: the pattern of the Redis keys, such as ``"customer:{customer_id}"``, with the names of
             the key columns in braces. Integers and strings (any bytes) are inserted unchanged,
             booleans as true and false, dates and times in ISO 8601 form, decimals without exponent.
+            Between two columns has to be a text that no value of the first one contains.
         schema: the columns with their types, the key columns included.
         kind: ``"hash"`` (default): a hash with one field per column; ``"json"``: a string that
             contains a JSON object.
@@ -105,8 +107,9 @@ def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
         parsed = list(string.Formatter().parse(key))
     except ValueError as error:
         raise ArgumentError(f"key={key!r}: {error}") from None
-    parts = []
+    parts, before = [], None  # the column whose text has no end of its own
     for text, name, spec, conversion in parsed:
+        before = None if text else before
         if spec or conversion:
             raise ArgumentError(f"key={key!r}: only names are allowed in braces, no formats")
         if name is not None:
@@ -123,6 +126,12 @@ def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
                 raise ArgumentError(
                     f"key={key!r}: {name!r} is a {dtype}, which has no unique text form for a key"
                 )
+            if before is not None:
+                raise ArgumentError(
+                    f"key={key!r}: nothing is between {before!r} and {name!r}, so two keys may "
+                    f'have one text: write "{{{before}}}:{{{name}}}"'
+                )
+            before = None if pa.types.is_date(dtype) or pa.types.is_boolean(dtype) else name
         parts.append((text, name))
     names = [name for _, name in parts if name is not None]
     if not names:
@@ -204,15 +213,7 @@ class _Redis(Source):
                 None if text is None else self._members(text, key, fields)
                 for key, text in zip(keys, self._texts_of(client, keys), strict=True)
             ]
-        rows: list[Any] = [[]] * len(keys)
-        if fields:
-            rows = self._client.answers(client, [("HMGET", key, *fields) for key in keys])
-            for place, row in enumerate(rows):
-                if isinstance(row, Exception):
-                    if not _is_of_other_type(row):
-                        raise row
-                    key = _shown(keys[place])
-                    rows[place] = DataError(f"{self!r}: the key {key} does not contain a hash")
+        rows = self._hashes(client, keys, fields)
         # Without fields: EXISTS distinguishes an empty row from a missing key.
         empty = [
             index
@@ -221,11 +222,30 @@ class _Redis(Source):
         ]
         if empty:
             answers = self._client.answers(client, [("EXISTS", keys[index]) for index in empty])
-            for index, there in zip(empty, answers, strict=True):
-                if isinstance(there, Exception):
-                    raise there
-                if not there:
-                    rows[index] = None
+            there = []
+            for index, answer in zip(empty, answers, strict=True):
+                if isinstance(answer, Exception):
+                    raise answer
+                rows[index] = None
+                if answer:
+                    there.append(index)
+            # One that was made since HMGET has its fields.
+            now = self._hashes(client, [keys[index] for index in there], fields)
+            for index, row in zip(there, now, strict=True):
+                rows[index] = row
+        return rows
+
+    def _hashes(self, client: Any, keys: list[bytes], fields: list[str]) -> list[Any]:
+        """The values of the fields of every key, null for those of a missing one."""
+        if not fields or not keys:
+            return [[]] * len(keys)
+        rows = self._client.answers(client, [("HMGET", key, *fields) for key in keys])
+        for place, row in enumerate(rows):
+            if isinstance(row, Exception):
+                if not _is_of_other_type(row):
+                    raise row
+                key = _shown(keys[place])
+                rows[place] = DataError(f"{self!r}: the key {key} does not contain a hash")
         return rows
 
     def _texts_of(self, client: Any, keys: list[bytes]) -> list[bytes | None]:
@@ -243,7 +263,7 @@ class _Redis(Source):
     def _members(self, text: bytes, key: bytes, fields: list[str]) -> list[Any] | DataError:
         try:
             value = json.loads(text, parse_float=Decimal)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
             return DataError(f"{self!r}: the key {_shown(key)} does not contain a JSON object")

@@ -139,12 +139,13 @@ def test_a_wrong_value_is_named_with_its_key(
 def test_what_is_stored_otherwise_is_named(client: Any, redis_server: Redis) -> None:
     client.set("row:1", "text")
     client.set("row:2", "[1]")
+    client.set("row:4", "[" * 1_000_000)
     client.hset("row:3", mapping=TEXTS)
     hashes = source_of(redis_server)
     with pytest.raises(SourceError, match=r"'row:1' does not contain a hash"):
         hashes.lookup(ids(1))
     texts = source_of(redis_server, kind="json")
-    for number in (1, 2):
+    for number in (1, 2, 4):
         with pytest.raises(SourceError, match=rf"'row:{number}' does not contain a JSON object"):
             texts.lookup(ids(number))
     assert texts.lookup(ids(3)).num_rows == 0  # MGET has no word for it
@@ -195,6 +196,7 @@ def test_key_columns_stand_in_the_key(client: Any, redis_server: Redis) -> None:
         assert source.lookup(asked).select(["k", "n", "v"]).to_pylist() == [
             {"k": value, "n": 7, "v": "b"}
         ]
+    source_of(redis_server, key="{{{ok}{day}{{{n}")  # of texts that end by themselves
     assert source.is_unique(["n", "k"])
     assert not source.is_unique(["k"])
     with pytest.raises(ColumnError, match="exactly the columns"):
@@ -209,6 +211,23 @@ def test_key_columns_stand_in_the_key(client: Any, redis_server: Redis) -> None:
     for kind in ("hash", "json"):
         source = source_of(redis_server, {"id": pa.date32(), "v": pa.string()}, kind=kind)
         assert source.lookup(pa.table({"id": days[1:]})).num_rows == 0
+
+
+def test_a_hash_that_is_made_during_a_look_up_has_its_fields(
+    client: Any, redis_server: Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = source_of(redis_server)
+    answers = source._client.answers
+
+    def slow(there: Any, commands: Any) -> Any:
+        found = answers(there, commands)
+        client.hset("row:1", mapping={"n": "7"})
+        client.hset("row:2", mapping={"other": "7"})
+        return found
+
+    monkeypatch.setattr(source._client, "answers", slow)
+    found = source.lookup(ids(1, 2, 3), ["n"])
+    assert found.to_pylist() == [{"id": 1, "n": 7}, {"id": 2, "n": None}]
 
 
 def test_a_restart_is_a_fault_and_then_forgotten_and_so_is_a_server_that_answers_nothing(
@@ -249,6 +268,7 @@ def test_a_restart_is_a_fault_and_then_forgotten_and_so_is_a_server_that_answers
         ({"key": "row:{f}"}, "no unique text form"),
         ({"key": "row:{b}", "schema": {"b": pa.binary()}}, "no unique text form"),
         ({"key": 5}, "key=5"),
+        ({"key": "row:{id}{n}"}, "nothing is between 'id' and 'n'"),
         ({"kind": "set"}, "kind='set'"),
         ({"timeout": 0}, "timeout=0"),
         ({"max_keys": 0}, "max_keys=0"),
