@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import uuid
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -157,8 +157,9 @@ def _array(values: list[Any] | pa.ChunkedArray, dtype: pa.DataType) -> pa.Array:
 
 
 def _columns(keys: Any, names: Sequence[str], argument: str) -> list[list[Any]]:
-    if isinstance(keys, str | bytes) or not hasattr(keys, "__iter__"):
-        raise ArgumentError(f"{argument}={keys!r}: give a list of keys")
+    is_list = hasattr(keys, "__iter__") and not isinstance(keys, str | bytes | Mapping)
+    if not is_list or hasattr(keys, "columns"):  # of which a loop would have the names
+        raise ArgumentError(f"{argument}={keys!r}: give a list of keys, or a pyarrow.Table")
     rows = []
     for key in keys:
         if isinstance(key, dict):

@@ -6,9 +6,11 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
+from bsjoin.errors import ArgumentError
 from bsjoin.sources.invalidation import InvalidationLog, key_table
 from bsjoin.storage import StorageLocation
 from bsjoin.storage.versioned_folder import VersionedFolder
@@ -34,6 +36,13 @@ def test_keys_come_back_as_they_were_given(log: InvalidationLog) -> None:
     assert log.forget(key_table([], KEYS, "keys")) == 3
     assert log.since(0) == [(1, given), (2, None), (3, given.slice(0, 0))]
     assert log.since(2) == [(3, given.slice(0, 0))]
+
+
+def test_what_a_loop_has_the_names_of_is_no_list_of_keys() -> None:
+    text = pa.schema([("s", pa.string())])
+    for keys in (pd.DataFrame({"s": ["a"]}), {"s": "a"}, pa.record_batch({"s": ["a"]}), "a", 5):
+        with pytest.raises(ArgumentError, match="give a list of keys"):
+            key_table(keys, text, "keys")
 
 
 def test_a_listing_that_overlaps_two_publications_loses_none(
