@@ -15,6 +15,7 @@ from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin.cache import ConnectionSemaphore
+from bsjoin.errors import LookupFailedError
 from bsjoin.plan import RetryPolicy
 from bsjoin.runtimes.python.worker.connections import SharedConnection
 from bsjoin.runtimes.python.worker.source_client import Figures, SourceClient
@@ -83,6 +84,18 @@ def test_a_transient_error_is_retried(tmp_path: Path, pauses: list[float]) -> No
     assert (source.asked, source.closed) == (3, 2)
     assert (figures.keys, figures.retries, len(figures.ms)) == (3, 2, 1)
     assert pauses == [0.1, 0.2]
+
+
+def test_a_secret_in_the_error_of_a_service_is_not_shown(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    fault = "401 for url: https://me:s3cret1@api.example/rows?api_key=s3cret2&id=5"
+    source = Troubled([OSError(fault), OSError(fault)])
+    with pytest.raises(LookupFailedError, match=r"api\.example.*id=5") as caught:
+        client(source, tmp_path, retries=1).look_up(KEYS, ["k"], Figures())
+    assert "retrying" in caplog.text
+    assert "s3cret" not in caplog.text + str(caught.value)
 
 
 def test_an_outage_of_any_length_is_waited_for(tmp_path: Path, pauses: list[float]) -> None:

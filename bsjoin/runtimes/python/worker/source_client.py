@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from bsjoin._secrets import scrubbed
 from bsjoin.errors import BSJoinError, DataError, LookupFailedError
 from bsjoin.plan import RetryPolicy
 from bsjoin.runtimes.python.worker.connections import SharedConnection
@@ -85,7 +86,7 @@ class SourceClient:
 
         def noted(fault: Exception) -> None:
             self._source.close()
-            _log.info("bsjoin: %r: %s; retrying", self._source, fault)
+            _log.info("bsjoin: %r: %s; retrying", self._source, scrubbed(str(fault), ()))
             figures.retries += 1
 
         try:
@@ -103,7 +104,7 @@ class SourceClient:
             raise
         except Exception as fault:
             self._source.close()
-            text = f"{type(fault).__name__}: {fault}"
+            text = scrubbed(f"{type(fault).__name__}: {fault}", ())  # a URL of a service, too
             if of_data(fault):
                 raise DataError(
                     f"{self._source!r} could not answer {what}: {text}. It is a fault of the "
