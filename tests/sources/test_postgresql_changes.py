@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any
+from urllib.parse import quote
 
 import psycopg
 import pyarrow as pa
@@ -20,6 +21,7 @@ from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import sql
 from bsjoin.sources.databases import pgchanges, pgdecoding, pgxmin
 from bsjoin.sources.databases.pgchanges import OP, TableChanges
+from bsjoin.sources.databases.pgoutput import Decoder
 from bsjoin.storage.source_version import SourceVersion
 
 SCHEMA = 'My "S"'
@@ -225,6 +227,24 @@ def test_after_each_look_the_rows_are_those_of_the_table(
     finally:
         for session in sessions:
             session.close()
+
+
+def test_texts_of_changed_rows_are_those_of_the_first_reading(server: PostgreSQL) -> None:
+    """Whatever the server, the role or the URL sets."""
+    make(server, "number")
+    run(
+        server,
+        f"ALTER TABLE {NAME} ADD i interval DEFAULT '1 day', ADD r daterange DEFAULT 'empty'",
+    )
+    styles = "-c IntervalStyle=iso_8601 -c DateStyle=German -c extra_float_digits=-9"
+    follower = Follower(f"{server.url}?options={quote(styles)}", "xmin", schema={"x": pa.string()})
+    follower.look()
+    row = "2, '2 days', '[2024-01-02,infinity)', 0.1::float8 + 0.2"
+    for number in (1, 2):
+        run(server, f"INSERT INTO {NAME} (id, i, r, x) VALUES ({number}{row[1:]})")
+        follower.check()
+    assert follower.wholes == 1
+    assert {row["i"] for row in follower.rows.values()} == {"2 days"}
 
 
 def test_what_can_be_done_with_a_table(server: PostgreSQL) -> None:
@@ -471,6 +491,22 @@ def test_a_commit_that_is_in_the_log_and_not_seen_waits(
     finally:
         run(server, "ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
         waiting.close()
+
+
+def test_only_the_key_of_a_changed_row_has_to_be_a_text() -> None:
+    """Others may be any bytes in a database of ``SQL_ASCII``, and nobody may read them."""
+    columns = b"".join(b"\0%s\0\0\0\0\x19\xff\xff\xff\xff" % name for name in (b"v", b"k"))
+    values = b"".join(b"t\0\0\0\x02" + value for value in (b"\xff\xff", "é".encode()))
+    messages = [
+        b"B" + bytes(20),
+        b"R\0\0\0\x07s\0t\0d\0\x02" + columns,
+        b"I\0\0\0\x07N\0\x02" + values,
+        b"C" + bytes(25),
+    ]
+    decoder = Decoder([7], ["k"], 10)
+    *_, transaction = map(decoder.read, messages)
+    assert transaction is not None
+    assert transaction.keys == {("é",)}
 
 
 @pytest.mark.long

@@ -64,6 +64,11 @@ def encodable(keys: pa.Table, name: str, encoding: str) -> pa.Table:
     return keys.filter(pa.array(fine, pa.bool_()))
 
 
+def between(numbers: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArray:
+    """Tell the numbers that are within limits, these included."""
+    return pc.and_(pc.greater_equal(numbers, limits[0]), pc.less_equal(numbers, limits[1]))
+
+
 def by_nulls(keys: pa.Table) -> Iterator[tuple[list[str], pa.Table]]:
     """The keys that are null in the same columns, without these: for each set of columns.
 

@@ -22,7 +22,7 @@ from bsjoin.sources.databases.pgdecoding import LogicalDecoding
 from bsjoin.sources.databases.pgoutput import Key
 from bsjoin.sources.databases.pgrelation import Relation, Snapshot, read_relation, read_snapshot
 from bsjoin.sources.databases.pgxmin import RowVersions
-from bsjoin.sources.databases.statements import fetched, rows_of, run
+from bsjoin.sources.databases.statements import fetched, rows_of
 from bsjoin.storage.source_version import SourceVersion
 
 OP = "bsjoin_op"
@@ -138,10 +138,6 @@ class TableChanges:
         """Choose the way, and begin."""
         is_first, self._is_said = not self._is_said, True
         self._connection, self._relation, self._method = connection, relation, None
-        run(connection, "SET DateStyle = 'ISO, YMD'")
-        run(connection, "SET IntervalStyle = 'postgres'")
-        run(connection, "SET extra_float_digits = 3")
-        run(connection, "SET bytea_output = 'hex'")
         why = "it is asked for"
         if self._how != "xmin":
             found = self._decoding(connection, relation)

@@ -99,20 +99,20 @@ class Decoder:
             if None in key:
                 self._keys = None
                 return
-            self._keys.add(tuple(text for text in key if text is not None))
+            self._keys.add(tuple(text.decode() for text in key if text is not None))
         if len(self._keys) > self._most:
             self._keys = None
 
 
-def _row(message: bytes, at: int) -> tuple[list[str | None], int]:
-    """The values of a row, None for those that are null or not sent, and where it ends."""
-    values: list[str | None] = []
+def _row(message: bytes, at: int) -> tuple[list[bytes | None], int]:
+    """The texts of a row, None for those that are null or not sent, and where it ends."""
+    values: list[bytes | None] = []
     count, at = struct.unpack_from(">H", message, at)[0], at + 2
     for _ in range(count):
         kind, at = message[at : at + 1], at + 1
         if kind == b"t":
             size = struct.unpack_from(">I", message, at)[0]
-            values.append(message[at + 4 : at + 4 + size].decode())
+            values.append(message[at + 4 : at + 4 + size])
             at += 4 + size
         else:
             values.append(None)

@@ -14,7 +14,7 @@ from bsjoin.sources.databases import pgerrors
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.databases.infinite import Infinities, bounded, ends_in
-from bsjoin.sources.databases.parts import encodable, in_parts, sizes_of
+from bsjoin.sources.databases.parts import between, encodable, in_parts, sizes_of
 from bsjoin.sources.databases.pgchanges import TableChanges
 from bsjoin.sources.databases.pgtypes import (
     LENGTHS,
@@ -62,6 +62,12 @@ _INFINITIES = Infinities(
     least=_MICROSECONDS[0],
 )
 _OIDS = (0, (1 << 32) - 1)
+# The text of a value is that of all sessions, whatever the server, the role or the URL sets.
+_TEXTS_OF_VALUES = (
+    "SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD', false), "
+    "set_config('IntervalStyle', 'postgres', false), set_config('bytea_output', 'hex', false), "
+    "set_config('extra_float_digits', '3', false)"
+)
 _STATEMENT_BYTES = 64 << 20
 _LONGEST_KEY = (1 << 30) - (
     1 << 16
@@ -92,8 +98,8 @@ class PostgreSQL(Database):
         try:
             # Not as startup options of the connection, which poolers refuse.
             run(connection, f"SET statement_timeout = {int(self.target.timeout_s * 1000) or 1}")
-            run(connection, "SET TimeZone = 'UTC'")
-            use_utf8(connection)
+            rows_of(connection, _TEXTS_OF_VALUES)
+            self._encoding = use_utf8(connection)
             run(connection, "SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY")
         except BaseException:
             connection.close()
@@ -129,7 +135,6 @@ class PostgreSQL(Database):
         schema = fetched(connection, f"SELECT * FROM {source} LIMIT 0").schema
         kinds = self._types(connection, source, schema)
         if source == self._from:
-            self._encoding = use_utf8(connection)
             names = (kind.name for kind in kinds)
             self._kinds = dict(zip(schema.names, names, strict=True))
         return [column_of(field, kind) for field, kind in zip(schema, kinds, strict=True)]
@@ -291,11 +296,11 @@ class PostgreSQL(Database):
                 if self._kinds.get(name) == "uuid":
                     keys = keys.filter(pc.match_substring_regex(keys.column(name), _UUID))
             elif self._kinds.get(name) == "oid" and pa.types.is_integer(column.type):
-                keys = keys.filter(_between(column, _OIDS))
+                keys = keys.filter(between(column, _OIDS))
             elif pa.types.is_date(column.type):
-                keys = keys.filter(_between(column.cast(pa.int32()), _DAYS))
+                keys = keys.filter(between(column.cast(pa.int32()), _DAYS))
             elif pa.types.is_timestamp(column.type):
-                keys = keys.filter(_between(column.cast(pa.int64()), _MICROSECONDS))
+                keys = keys.filter(between(column.cast(pa.int64()), _MICROSECONDS))
         return keys
 
     def _stream(self, connection: Any, statement: str) -> Generator[pa.Table, None, None]:
@@ -347,10 +352,6 @@ class PostgreSQL(Database):
     _is_of_data = staticmethod(pgerrors.is_of_data)
     _refused_to_write = staticmethod(pgerrors.refused_to_write)
     _message = staticmethod(pgerrors.message)
-
-
-def _between(values: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArray:
-    return pc.and_(pc.greater_equal(values, limits[0]), pc.less_equal(values, limits[1]))
 
 
 def _array_name(column: Column) -> str | None:
