@@ -32,9 +32,9 @@ def function(
 
     Args:
         fn: receives a ``pyarrow.Table`` of distinct keys, without nulls unless the join has
-            ``nulls_equal=``, and returns every row of
-            these keys, key columns included, in any order: a ``pyarrow.Table`` or ``RecordBatch``,
-            a pandas DataFrame, a list of dicts, or None for no row. An exception counts as
+            ``nulls_equal=``, and returns every row of these keys, key columns included, in any
+            order: a ``pyarrow.Table`` or ``RecordBatch``, a pandas DataFrame, a list of dicts (a
+            column that none of them has is an error), or None for no row. An exception counts as
             transient and is retried, unless it is a ``bsjoin.BSJoinError`` or of the data: a
             ``UnicodeError``, an ``OverflowError``, or one of Arrow's about values and types. It is
             not asked for keys whose text is not UTF-8. The function is sent to the workers by

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError, suggest
 from bsjoin.sources.rows import array_of
 from bsjoin.storage.spark_schema import MAX_DIGITS
-from bsjoin.values.plain import is_any_list, plain
+from bsjoin.values.plain import has_inside, is_any_list, plain
 from bsjoin.values.python_values import reprs
 
 # The type of a number without declared digits in Spark's JDBC source.
@@ -205,7 +205,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
         return column
     if not column.num_chunks:
         return pa.chunked_array([], field.type)
-    column = pa.chunked_array([plain(chunk) for chunk in column.chunks])
+    leaf = _whole_microseconds if has_inside(field.type, pa.types.is_timestamp) else None
+    column = pa.chunked_array([plain(chunk, leaf) for chunk in column.chunks])
     try:
         return _converted(column, field.type)
     except pa.ArrowException as error:
@@ -230,8 +231,16 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if wide is not None:
         # Arrow's own cast to 128 bits wraps around for numbers that are too large.
         column = column.cast(wide)
-    # Finer times are truncated, as in Spark; all other casts must be exact.
+    # A date is that of its time; all other casts must be exact.
     return column.cast(options=pc.CastOptions(wanted, allow_time_truncate=True))
+
+
+def _whole_microseconds(array: pa.Array) -> pa.Array:
+    """Times in nanoseconds, rounded down; Arrow's cast rounds those before 1970 up."""
+    if not pa.types.is_timestamp(array.type) or array.type.unit != "ns":
+        return array
+    whole = pc.floor_temporal(array.cast(pa.timestamp("ns")), unit="microsecond")
+    return whole.cast(pa.timestamp("us")).cast(pa.timestamp("us", array.type.tz))
 
 
 def _is_odd(column: pa.ChunkedArray) -> bool:

@@ -56,7 +56,12 @@ def address_of(url: object, files: tuple[str, ...], servers: tuple[str, ...]) ->
 
 
 def _file(url: str, name: str, driver: str, rest: str) -> Address:
-    path, _, query = rest.partition("?")
+    path, mark, _ = rest.partition("?")
+    if mark:
+        raise ArgumentError(
+            f"url={hidden(url)!r}: the URL of a file has no options, so nothing would follow what "
+            "is after the question mark: leave it out, or write a path's question mark as %3F"
+        )
     if path and not path.startswith("/"):
         raise ArgumentError(
             f"url={hidden(url)!r}: three slashes come before a relative path "
@@ -64,8 +69,7 @@ def _file(url: str, name: str, driver: str, rest: str) -> Address:
         )
     return Address(
         scheme=name, driver=driver, user=None, password=None, host=None, port=None,
-        path=unquote(path[1:]), options=dict(parse_qsl(query, keep_blank_values=True)),
-        secrets=secrets_of(url), shown=hidden(url),
+        path=unquote(path[1:]), options={}, secrets=secrets_of(url), shown=hidden(url),
     )  # fmt: skip
 
 

@@ -161,6 +161,28 @@ def test_types_that_spark_lacks_queries_and_errors_of_the_database(tmp_path: Pat
         _ = adbc("duckdb", options=options, table="nowhere").schema
 
 
+def test_times_in_nanoseconds_are_found_by_the_microsecond_that_they_are_read_as(
+    tmp_path: Path,
+) -> None:
+    place = DuckDB(tmp_path)
+    place.run(
+        "CREATE TABLE t (k INTEGER, c TIMESTAMP_NS)",
+        "INSERT INTO t VALUES (1, '2024-01-01 00:00:00.000001999'), (2, '2024-01-01'), "
+        "(3, '1969-12-31 23:59:59.999999001'), (4, '2024-01-01 00:00:00.000002'), (5, NULL)",
+    )
+    source = adbc("duckdb", options={"path": str(place.path)}, table="t")
+    rows = pa.Table.from_batches(source.scan()).sort_by("k")
+    numbers = [1_704_067_200_000_001, 1_704_067_200_000_000, -1, 1_704_067_200_000_002, None]
+    assert rows["c"].cast(pa.int64()).to_pylist() == numbers
+    # Beyond what nanoseconds reach there is none.
+    far = pa.array([(1 << 63) - 1, -(1 << 63), 5 * 10**15], pa.int64())
+    asked = pa.concat_arrays([rows["c"].combine_chunks(), far.cast(pa.timestamp("us"))])
+    assert source.lookup(pa.table({"c": asked})).sort_by("k").equals(rows.select(["c", "k"]))
+    assert source.lookup(rows.select(["k", "c"])).sort_by("k").equals(rows)
+    many = pa.array(range(20_000), pa.int64()).cast(pa.timestamp("us"))
+    assert source.lookup(pa.table({"c": many})).num_rows == 0
+
+
 @pytest.mark.parametrize("uri", ["me:s3cr3t/x@db.example/shop", "x://me:s3cr3t%2Fx@db.example"])
 def test_credentials_are_in_no_message(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def connect(**options: Any) -> None:

@@ -128,6 +128,21 @@ def test_another_answer_is_refused_by_name() -> None:
                 assert source.lookup(KEYS, []).schema.names == ["id"]
 
 
+def test_nanoseconds_are_rounded_down_before_1970_too() -> None:
+    numbers = [-1, -1_000, 1_999, None]
+    for zone in (None, "UTC", "Europe/Berlin"):
+        times = pa.array(numbers, pa.int64()).cast(pa.timestamp("ns", zone))
+        for array in (times, times.dictionary_encode(), pa.ListArray.from_arrays([0, 4], times)):
+            nested = pa.types.is_list(array.type)
+            dtype = pa.timestamp("us", zone and "UTC")
+            schema = {"v": pa.list_(dtype) if nested else dtype}
+            answer = pa.table({"v": array})
+            (found,) = function(lambda keys, answer=answer: answer, schema).lookup(KEYS.select([]))
+            whole = found.combine_chunks()
+            whole = whole.flatten() if nested else whole
+            assert whole.cast(pa.int64()).to_pylist() == [-1, -1, 1, None]
+
+
 def test_a_fraction_is_no_integer_inside_other_values_either() -> None:
     pairs = pa.map_(pa.int32(), pa.struct([("a", pa.int32())]))
     struct = pa.struct([("a", pa.int64()), ("b", pa.float64())])

@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pyarrow as pa
 import pytest
@@ -393,6 +394,34 @@ def test_a_look_up_that_takes_too_long_is_a_fault(database: Database) -> None:
         with pytest.raises(TransientSourceError):
             source.lookup(by_type(source, a=[key]))
         assert time.monotonic() - start < 8
+    start = time.monotonic()
+    assert source.size() in (None, 1)  # DuckDB knows it without that work
+    assert time.monotonic() - start < 8
+
+
+def test_a_scan_has_no_time_limit(mariadb: MariaDBServer) -> None:
+    database = MariaDB(mariadb.url)
+    database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
+    source = database.source(query="SELECT a FROM t WHERE sleep(1.5) = 0", timeout=1)
+    assert [batch.num_rows for batch in source.scan()] == [1]
+
+
+def test_who_interrupts_a_look_up_does_not_use_its_connection_again(
+    postgresql: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement goes on in its thread."""
+    database = PostgreSQL(postgresql.url)
+    database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
+    source: Any = database.source(table="t")
+    asked = by_type(source, a=[1])
+    assert source.lookup(asked).num_rows == 0
+    with monkeypatch.context() as patched:
+        stopped = mock.Mock(side_effect=KeyboardInterrupt)
+        patched.setattr(postgresql_source, "run_with_timeout", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            source.lookup(asked)
+    assert source._session.current() is None
+    assert source.lookup(asked).num_rows == 0
 
 
 def test_a_server_that_answers_nothing_is_left_alone(
@@ -456,6 +485,13 @@ def test_an_absent_file_or_driver_is_named(tmp_path: Path, monkeypatch: pytest.M
         with pytest.raises(SourceError, match=r"no file .*nope\.db"):
             _ = sql(f"{scheme}:///{tmp_path}/nope.db", table="t").schema
     assert list(tmp_path.iterdir()) == []
+    there = DuckDB(tmp_path)
+    there.run("CREATE TABLE t (a INTEGER)")
+    source = sql(there.url, table="t")
+    asked = by_type(source, a=[1])
+    there.path.unlink()
+    with pytest.raises(TransientSourceError, match="no file"):  # another may take its place
+        source.lookup(asked)
     for module, url, extra in (
         ("duckdb", "duckdb:///x.duckdb", "duckdb"),
         ("pymysql", "mysql://host/db", "mysql"),
@@ -492,6 +528,9 @@ def test_urls_of_sqlalchemy_are_understood(postgresql: Server, mariadb: Server) 
         ({"url": "sqlite://a.db", "table": "t"}, "three slashes"),
         ({"url": "sqlite://", "table": "t"}, "in memory"),
         ({"url": "sqlite:///:memory:", "table": "t"}, "in memory"),
+        ({"url": "sqlite:///a.db?mode=ro", "table": "t"}, "no options.*%3F"),
+        ({"url": "duckdb:///what?.db", "table": "t"}, "no options.*%3F"),
+        ({"url": "mysql://host/db?charset=latin1", "table": "t"}, "in utf8mb4"),
         ({"url": "mysql://host/db?nope=1", "table": "t"}, "'nope' is not known"),
         ({"url": "mysql://host", "table": "t"}, "name the database"),
         ({"url": "postgresql://u:p/w@host/db", "table": "t"}, "percent-encoded"),

@@ -20,7 +20,7 @@ import pytest
 from source_stands import DATABASES, Database, DuckDB, MariaDB, PostgreSQL, SQLite, kinds
 
 from bsjoin.errors import ColumnError, DataError
-from bsjoin.sources import Source
+from bsjoin.sources import Source, adbc
 from bsjoin.sources.databases import postgresql as postgresql_source
 from bsjoin.sources.databases.infinite import ENDS
 
@@ -173,7 +173,10 @@ CASES: dict[str, list[Case]] = {
         Case("TIMESTAMP_S", us, MOMENTS[:1], quoted("infinity", "-infinity")),
         Case("TIMESTAMP_MS", us, [], quoted("infinity", "2024-01-01 10:00:00.123")),
         Case("TIMESTAMP_NS", us, MOMENTS[:3],
-             quoted("infinity", "2024-01-01 10:00:00.123456789", "1969-12-31 23:59:59.999999999")),
+             {"'infinity'": END, "'2024-01-01 00:00:00.123456789'": 1_704_067_200_123_456,
+              "'1969-12-31 23:59:59.999999999'": -1, "'1677-09-22'": -9_223_286_400_000_000}),
+        Case("TIMESTAMP_NS[]", pa.list_(us), [],
+             {"['1969-12-31 23:59:59.999999999', '1970-01-01 00:00:00.000001999']": [-1, 1]}),
         Case("UUID", text, UUIDS, quoted("A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11")),
         Case("ENUM('a', 'b')", text, ["a", "b"]),
         Case("TIME", text, ["10:11:12", "23:59:59.999999"]),
@@ -483,13 +486,24 @@ def test_a_value_without_a_meaning_is_refused_by_name(
 @pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
 def test_a_fixed_length_text_is_found_as_a_scan_returns_it(database: Database) -> None:
     """Whatever the database compares: with other spaces at its end it is another key."""
-    source = filled(database, (Case("CHAR(5)", text), [], quoted("a", "b ", "abcde", "")))
-    scanned = pa.Table.from_batches(source.scan(["c"])).column("c").drop_null().unique()
-    trimmed = scanned if isinstance(database, SQLite | DuckDB) else pc.utf8_rtrim(scanned, " ")
-    assert sorted(trimmed.to_pylist()) == sorted(scanned.to_pylist())
-    asked = [text + " " * n for text in ("a", "b", "abcde", "", "A") for n in range(6)]
-    found = source.lookup(pa.table({"c": asked}))
-    assert set(found.column("c").to_pylist()) == set(asked) & set(scanned.to_pylist())
+    sources = [filled(database, (Case("CHAR(5)", text), [], quoted("a", "b ", "abcde", "")))]
+    if isinstance(database, PostgreSQL):
+        sources.append(adbc("postgresql", uri=database.url, table="t"))
+    for source in sources:
+        scanned = pa.Table.from_batches(source.scan(["c"])).column("c").drop_null().unique()
+        trimmed = scanned if isinstance(database, SQLite | DuckDB) else pc.utf8_rtrim(scanned, " ")
+        assert sorted(trimmed.to_pylist()) == sorted(scanned.to_pylist())
+        asked = [text + " " * n for text in ("a", "b", "abcde", "", "A") for n in range(6)]
+        found = source.lookup(pa.table({"c": asked}))
+        assert set(found.column("c").to_pylist()) == set(asked) & set(scanned.to_pylist())
+
+
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+def test_all_decimals_that_are_read_as_one_float_are_found_by_it(database: Database) -> None:
+    values = ["0.1", "0.10000000000000000001"]
+    source = filled(database, (told("DECIMAL(38, 20)", f64), [], values))
+    database.run("CREATE INDEX t_c ON t (c)", "INSERT INTO t SELECT seq, seq FROM seq_1_to_1000")
+    assert source.lookup(pa.table({"c": [0.1]})).num_rows == 2
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mariadb"], indirect=True)

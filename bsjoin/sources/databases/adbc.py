@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bsjoin._secrets import secrets_in, secrets_of
 from bsjoin.errors import ArgumentError
 from bsjoin.sources.arguments import check_texts, check_unique
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
-from bsjoin.sources.databases.parts import encodable
+from bsjoin.sources.databases.parts import between, encodable
 from bsjoin.sources.databases.statements import batches_of, fetched, use_utf8
 from bsjoin.sources.drivers import driver as imported
 from bsjoin.sources.protocol import Source
@@ -26,6 +27,7 @@ from bsjoin.sources.urls import Address
 T = TypeVar("T")
 
 _PLACEHOLDERS = 10_000  # BigQuery takes no more in a statement
+_MICROSECONDS = (-(1 << 63) // 1000 + 1, (1 << 63) // 1000 - 1)  # as nanoseconds of 64 bits
 _MAY_PASS = {"IO", "INTERNAL", "TIMEOUT", "CANCELLED", "UNKNOWN"}
 _OF_DATA = {"INVALID_DATA"}
 
@@ -38,12 +40,14 @@ class _SQL:
         mark: stands before and after a name.
         numbered: whether placeholders are numbered.
         as_text: the database's text of a value.
+        text: a column of texts, as they are read and compared.
         entrypoint: of the driver's library, where it is not the default one.
     """
 
     mark: str = '"'
     numbered: bool = False
     as_text: str = "CAST({} AS VARCHAR)"
+    text: str = "{}"
     entrypoint: str | None = None
 
 
@@ -52,7 +56,7 @@ _SQLS = {
     "databricks": _SQL(mark="`", as_text="CAST({} AS STRING)"),
     "duckdb": _SQL(entrypoint="duckdb_adbc_init"),
     "mysql": _SQL(mark="`", as_text="CAST({} AS CHAR)"),
-    "postgresql": _SQL(numbered=True),
+    "postgresql": _SQL(numbered=True, text="CAST({} AS TEXT)"),  # char(n) without its padding
     "redshift": _SQL(numbered=True),
 }
 
@@ -79,7 +83,8 @@ def adbc(
     PostgreSQL's ``numeric`` needs ``schema=``, which gives its digits.
 
     The sessions are not read-only: give an account that may only read. Dates and times that are
-    infinite arrive as the driver gives them.
+    infinite arrive as the driver gives them. Nanoseconds are rounded down to microseconds; a key
+    finds all rows of its microsecond.
 
     Args:
         driver: the name of the driver: of a package ``adbc_driver_NAME``, such as ``"snowflake"``,
@@ -170,7 +175,7 @@ class _Adbc(Database):
         )
         if name == "postgresql":
             try:
-                use_utf8(connection)
+                self._encoding = use_utf8(connection)
             except BaseException:
                 connection.close()
                 raise
@@ -195,9 +200,7 @@ class _Adbc(Database):
 
     def _describe(self, connection: Any, source: str) -> list[Column]:
         schema = fetched(connection, f"SELECT * FROM {source} WHERE 1 = 0").schema
-        if self.target.address.driver == "postgresql":
-            self._encoding = use_utf8(connection)
-        return [_column(field, self.as_text) for field in schema]
+        return [_column(field, self._sql) for field in schema]
 
     def _is_absent(self, error: Exception) -> bool:
         return False  # the driver's message says so
@@ -209,24 +212,42 @@ class _Adbc(Database):
         for name in keys.column_names:
             if self._encoding is not None and pa.types.is_string(keys.column(name).type):
                 keys = encodable(keys, name, self._encoding)
-        at_once = max(1, _PLACEHOLDERS // keys.num_columns)
+        finer = [name for name in keys.column_names if self._has_nanoseconds(name)]
+        for name in finer:
+            keys = keys.filter(between(keys.column(name).cast(pa.int64()), _MICROSECONDS))
+        at_once = max(1, _PLACEHOLDERS // (keys.num_columns + len(finer)))
         return [keys.slice(begin, at_once) for begin in range(0, len(keys), at_once)]
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         names, known = keys.column_names, self._columns
         tested = [known[name].read.format(self._at(name)) for name in names]
-        width = len(names)
-        given = []
-        for begin in range(0, len(keys) * width, width):
-            row = [self._placeholder(begin + place) for place in range(width)]
-            given.append(_row(row))
-        statement = f"{self._select(columns)} WHERE {_row(tested)} IN ({', '.join(given)})"
-        columns_of_keys = [column.combine_chunks() for column in keys.columns]
-        values = [
-            column.slice(number, 1) for number in range(len(keys)) for column in columns_of_keys
+        finer = [self._has_nanoseconds(name) for name in names]
+        given: list[pa.Array] = []
+        for name, is_finer in zip(names, finer, strict=True):
+            column = keys.column(name).combine_chunks()
+            if is_finer:
+                column = column.cast(pa.timestamp("ns", column.type.tz))
+                given += [column, pc.add(column, pa.scalar(999, pa.duration("ns")))]
+            else:
+                given.append(column)
+        width = len(given)
+        rows = [
+            [self._placeholder(begin + place) for place in range(width)]
+            for begin in range(0, len(keys) * width, width)
         ]
+        if any(finer):
+            condition = " OR ".join(_within(tested, finer, iter(row)) for row in rows)
+        else:
+            condition = f"{_row(tested)} IN ({', '.join(map(_row, rows))})"
+        statement = f"{self._select(columns)} WHERE {condition}"
+        values = [column.slice(number, 1) for number in range(len(keys)) for column in given]
         bound = pa.record_batch(values, names=[f"p{place}" for place in range(len(values))])
         return fetched(connection, statement, bound)
+
+    def _has_nanoseconds(self, name: str) -> bool:
+        """Whether several times of a key column are read as one, which is a key's."""
+        is_time = pa.types.is_timestamp(self.schema.field(name).type)
+        return is_time and self._columns[name].declared.startswith("timestamp[ns")
 
     def _placeholder(self, place: int) -> str:
         return f"${place + 1}" if self._sql.numbered else "?"
@@ -269,6 +290,15 @@ class _Adbc(Database):
         return f"adbc({words}"
 
 
+def _within(tested: Sequence[str], finer: Sequence[bool], places: Iterator[str]) -> str:
+    """The condition for a key with times, whose nanoseconds are between two values."""
+    tests = [
+        f"{at} BETWEEN {next(places)} AND {next(places)}" if is_finer else f"{at} = {next(places)}"
+        for at, is_finer in zip(tested, finer, strict=True)
+    ]
+    return f"({' AND '.join(tests)})"
+
+
 def _row(values: Sequence[str]) -> str:
     return values[0] if len(values) == 1 else f"({', '.join(values)})"
 
@@ -278,8 +308,9 @@ def _status(error: Exception) -> str | None:
     return getattr(getattr(error, "status_code", None), "name", None)
 
 
-def _column(field: pa.Field, as_text: str) -> Column:
+def _column(field: pa.Field, sql: _SQL) -> Column:
     known = sparkable(field.type)
     if known is None:  # such as a time of day
-        return Column(field.name, pa.string(), str(field.type), as_text)
-    return Column(field.name, known, str(field.type))
+        return Column(field.name, pa.string(), str(field.type), sql.as_text)
+    read = sql.text if known == pa.string() else "{}"
+    return Column(field.name, known, str(field.type), read)

@@ -50,15 +50,17 @@ def sql(
     so a connection pooler must pool sessions, not transactions.
 
     Columns of types that Spark lacks (time of day, interval, UUID, JSON, enumerations) are returned
-    as the database's text form, as are composite types and ranges of PostgreSQL. PostgreSQL's
-    char(n) is returned without padding, its arrays with the dimensions that are declared, or that
-    the first rows have. Infinite dates and times become the ends of Spark's calendar, 0001-01-01
-    and 9999-12-31 (23:59:59.999999). A value that Spark cannot express is a ``DataError``.
+    as the database's text form, in PostgreSQL's default styles, as are composite types and ranges
+    of PostgreSQL. PostgreSQL's char(n) is returned without padding, its arrays with the dimensions
+    that are declared, or that the first rows have. Infinite dates and times become the ends of
+    Spark's calendar, 0001-01-01 and 9999-12-31 (23:59:59.999999). A value that Spark cannot express
+    is a ``DataError``.
 
     Args:
         url: ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``duckdb:///path``,
             ``postgresql://user:password@host:5432/database`` (or ``?host=/socket/folder``;
             parameters after the question mark are libpq's), ``mysql://...`` or ``mariadb://...``.
+            The URL of a file has no parameters.
             Special characters of a password must be percent-encoded. No message shows the password.
         table: the table's name, ``"schema.name"``, or a list of the name's parts if they contain
             dots. Exactly one of ``table`` and ``query`` must be given; both are None by default.

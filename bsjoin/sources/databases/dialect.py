@@ -388,8 +388,9 @@ class Database(Table):
 
         try:
             return self._limited(run, fresh=not opened)
-        except LookupTimeoutError:
-            opened = []  # only the thread that still waits may use it
+        except BaseException as error:
+            if isinstance(error, LookupTimeoutError) or not isinstance(error, Exception):
+                opened = []  # only the thread that still waits may use it
             raise
         finally:
             self._session.held = (os.getpid(), opened[0]) if opened else None
@@ -407,6 +408,13 @@ class Database(Table):
         if self._is_of_data(error):
             return DataError(text)
         return TransientSourceError(text) if self._may_pass(error) else SourceError(text)
+
+    def _no_file(self, path: str) -> Exception:
+        """The error for a file that is not there; another one may be about to take its place."""
+        kind = TransientSourceError if self._session.was_open else SourceError
+        return kind(
+            f"{self!r}: there is no file {path!r} on this machine, or this account may not see it"
+        )
 
     def _absent(self, connection: Any) -> SourceError:
         """The error for a table that does not exist, with suggestions."""

@@ -11,7 +11,6 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from bsjoin.errors import SourceError
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
 from bsjoin.sources.databases.infinite import ENDS, Infinities, bounded, ends_in
@@ -20,11 +19,16 @@ from bsjoin.sources.types import sparkable
 
 T = TypeVar("T")
 
+# Rounded down: a cast would round to the nearest. An infinite time has no number.
+_FROM_NS = (
+    "coalesce(make_timestamp((epoch_ns({0}) - if(epoch_ns({0}) < 0, 999, 0)) // 1000), "
+    "CAST({0} AS TIMESTAMP))"
+)
 # DuckDB's types that are read as another Arrow type; other types that Spark lacks are text.
 _READ_AS: dict[str, tuple[str, pa.DataType]] = {
     "UBIGINT": ("CAST({} AS DECIMAL(20, 0))", pa.decimal128(20, 0)),
     "HUGEINT": ("CAST({} AS VARCHAR)", pa.decimal128(38, 0)),
-    "TIMESTAMP_NS": ("CAST({} AS TIMESTAMP)", pa.timestamp("us")),
+    "TIMESTAMP_NS": (_FROM_NS, pa.timestamp("us")),
     "TIMESTAMP_MS": ("CAST({} AS TIMESTAMP)", pa.timestamp("us")),
     "TIMESTAMP_S": ("CAST({} AS TIMESTAMP)", pa.timestamp("us")),
 }
@@ -65,12 +69,13 @@ class DuckDB(Database):
         duckdb = driver("duckdb", "duckdb")
         memory, shared = self.path == ":memory:", False
         if not memory and not os.path.exists(self.path):
-            raise SourceError(f"{self!r}: there is no file {self.path!r} on this machine")
+            raise self._no_file(self.path)
         try:
             connection = duckdb.connect(self.path, read_only=not memory)
         except duckdb.ConnectionException:
             # This process has it open for writing; then DuckDB allows only the same mode.
             connection, shared = duckdb.connect(self.path), True
+        self._session.was_open = True
         # A table name must not resolve to a Python variable.
         connection.execute("SET python_enable_replacements = false")
         connection.execute("SET TimeZone = 'UTC'")

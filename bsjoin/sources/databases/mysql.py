@@ -19,13 +19,14 @@ from bsjoin.errors import ArgumentError, DataError, suggest
 from bsjoin.sources.databases import mysql_errors
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
-from bsjoin.sources.databases.parts import encodable, in_parts, sizes_of
+from bsjoin.sources.databases.parts import in_parts, sizes_of
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.rows import array_of, python_values
 from bsjoin.sources.types import DECIMAL, decimal_type
 from bsjoin.values.python_values import shown
 
 _OPTIONS = {"unix_socket", "charset", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password"}
+_UTF8 = {"utf8", "utf8mb3", "utf8mb4"}
 _SWITCHES = {"ssl_disabled", "ssl_verify_cert", "ssl_verify_identity"}
 _UNSIGNED, _ENUM_OR_SET = 32, 256 | 2048
 _BINARY_CHARSET = 63
@@ -77,6 +78,11 @@ class MySQL(Database):
                     f"url={str(address)!r}: the option {name!r} is not known. "
                     f"{suggest(name, sorted(_OPTIONS | _SWITCHES))}"
                 )
+        if address.options.get("charset", "utf8").lower() not in _UTF8:
+            raise ArgumentError(
+                f"url={str(address)!r}: every text is read in utf8mb4, since the server would send "
+                "question marks for characters that another charset= lacks: leave it out"
+            )
         if target.table is None and not address.path:
             return
         if not address.path and len(target.table or ()) < 2:
@@ -102,7 +108,7 @@ class MySQL(Database):
             connect_timeout=max(1, round(target.connect_timeout_s)),
             read_timeout=max(1, round(target.timeout_s)),
             write_timeout=max(1, round(target.timeout_s)),
-            **{"charset": "utf8mb4", **options},
+            **{**options, "charset": "utf8mb4"},
         )
         try:
             with connection.cursor() as cursor:
@@ -164,8 +170,6 @@ class MySQL(Database):
                 continue
             if name in self._lengths and not self._is_retyped(name):  # it is in bytes
                 keys = keys.filter(pc.less_equal(pc.utf8_length(column), self._lengths[name]))
-            if connection.encoding not in ("utf8", "utf-8"):
-                keys = encodable(keys, name, connection.encoding)
         if self._packet is None:
             self._packet = int(self._fetched(connection, "SELECT @@max_allowed_packet")[0][0])
         most = max(self._packet - _HEAD_BYTES, self._packet // 2) // _ESCAPED
@@ -190,8 +194,8 @@ class MySQL(Database):
         values = python_values(keys)
         if not values:
             return ()
-        # By an index, unless a key is one of several texts of the column's character set.
-        as_utf8 = bool(self._has_several(keys).any())
+        # By an index, unless the keys of this part have several texts in their character set.
+        as_utf8 = bool(self._has_several(keys.slice(0, 1))[0])
         tested = ", ".join(self._tested(name, as_utf8) for name in names)
         row = ", ".join("%s" if as_utf8 else self._place(name) for name in names)
         if len(names) > 1:
@@ -216,6 +220,8 @@ class MySQL(Database):
         column, dtype = self._columns[name], self.schema.field(name).type
         if column.declared == _JSON or (self._is_retyped(name) and _is_text(dtype)):
             return column.read.format(self._at(name))
+        if pa.types.is_floating(dtype) and pa.types.is_decimal(column.type):
+            return _FLOAT.format(self._at(name))  # an index would have the nearest decimal alone
         if as_utf8 and pa.types.is_string(dtype):
             return f"CONVERT({self._at(name)} USING utf8mb4)"
         return self._at(name)
@@ -259,6 +265,7 @@ class MySQL(Database):
     def _stream(self, connection: Any, statement: str) -> Generator[Any, None, None]:
         cursors = driver("pymysql.cursors", "mysql")
         self._limit(connection, 0)  # no timeout for a scan
+        connection._read_timeout = None  # nor until its first row
         # Without arguments, so that a percent sign is literal.
         with connection.cursor(cursors.SSCursor) as cursor:
             cursor.execute(statement)

@@ -15,13 +15,11 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from bsjoin.errors import SourceError
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
 from bsjoin.sources.databases.parts import sizes_of
 from bsjoin.sources.databases.sqlite_keys import canonical, form_of
 from bsjoin.sources.rows import array_of
-from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import DECIMAL, decimal_type
 
 T = TypeVar("T")
@@ -98,12 +96,7 @@ class SQLite(Database):
     def _open(self) -> _Connection:
         file = _file(self.path)
         if file is None:
-            # One that was here may be about to have another in its place.
-            kind = TransientSourceError if self._session.was_open else SourceError
-            raise kind(
-                f"{self!r}: there is no file {self.path!r} on this machine, or this account may "
-                "not see it"
-            )
+            raise self._no_file(self.path)
         connection = sqlite3.connect(
             f"file:{quote(self.path)}?mode=ro",
             uri=True,
@@ -272,7 +265,7 @@ class SQLite(Database):
             yield rows
 
     def _count(self, connection: sqlite3.Connection) -> int:
-        return int(connection.execute(f"SELECT count(*) FROM {self._from}").fetchone()[0])
+        return int(self._fetched(connection, f"SELECT count(*) FROM {self._from}")[0][0])
 
     def _unique(self, connection: sqlite3.Connection) -> list[list[str]]:
         named = self._named()
