@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F  # noqa: N812
 from sessions import configured
 from spark_samples import values_of
 
@@ -340,6 +341,21 @@ def test_settings_that_are_not_followed_are_an_error(spark: SparkSession, tmp_pa
     with configured(spark, {name: "true"}), pytest.raises(SourceError, match=re.escape(name)):
         _ = source.schema
     assert source.schema.names == ["a"]
+
+
+def test_columns_that_have_numbers_are_not_read_by_their_names(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Where a setting says so, which Delta's jars bring: it matters to files with numbers alone."""
+    samples.written(tmp_path / "plain" / "a.parquet", a=[1], b=["x"])
+    numbered = spark.range(2).select(F.col("id").alias("a", metadata={"parquet.field.id": 7}))
+    numbered.write.parquet(str(tmp_path / "numbered"))
+    name = "spark.sql.parquet.fieldId.read.enabled"
+    with configured(spark, {name: "true"}):
+        check(spark, tmp_path / "plain", name)
+        with pytest.raises(SourceError, match=f"{re.escape(name)} is true.*with numbers"):
+            _ = parquet(tmp_path / "numbered").schema
+    check(spark, tmp_path / "numbered", name)
 
 
 def test_only_committed_files_of_a_streaming_sink_count(

@@ -63,6 +63,7 @@ class Rules:
         legacy_datetime: whether dates and timestamps of files without a mark are of the legacy
             calendar.
         legacy_int96: the same for INT96.
+        by_number: whether columns that Spark has given numbers are found by them. Default False.
         rebases: whether values of the legacy calendar become those of today's. Default True.
     """
 
@@ -74,6 +75,7 @@ class Rules:
     merge: bool = False
     legacy_datetime: bool = False
     legacy_int96: bool = False
+    by_number: bool = False
     rebases: bool = True
 
     def key(self, name: str) -> str:
@@ -186,6 +188,11 @@ def _leaf_type(leaf: Any, kind: dict[str, Any], rules: Rules) -> pa.DataType | N
         as_string = stored == "BYTE_ARRAY" and rules.binary_as_string
         return pa.string() if as_string else _PLAIN.get(stored)
     return _ANNOTATED.get(name)
+
+
+def has_numbers(metadata: Any) -> bool:
+    """Whether Spark has noted numbers of columns in the footer, which it reads others by."""
+    return b'"parquet.field.id"' in (metadata.metadata or {}).get(_ROW, b"")
 
 
 def declared_by_spark(

@@ -9,7 +9,12 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin.errors import SourceError
-from bsjoin.sources.parquet_files.columns import Rules, columns_of, declared_by_spark
+from bsjoin.sources.parquet_files.columns import (
+    Rules,
+    columns_of,
+    declared_by_spark,
+    has_numbers,
+)
 from bsjoin.sources.parquet_files.file import FORMAT, ParquetFile
 from bsjoin.sources.parquet_files.listing import Listing
 from bsjoin.sources.parquet_files.partition_values import Partitioning
@@ -21,11 +26,11 @@ _REBASE = {
     "legacy_datetime": f"{_PARQUET}datetimeRebaseModeInRead",
     "legacy_int96": f"{_PARQUET}int96RebaseModeInRead",
 }
+_BY_NUMBER = f"{_PARQUET}fieldId.read.enabled"
 # Settings that are not followed here, with their defaults.
 _NOT_FOLLOWED = {
     f"{_PARQUET}int96AsTimestamp": "true",
     f"{_PARQUET}int96TimestampConversion": "false",
-    f"{_PARQUET}fieldId.read.enabled": "false",
     f"{_PARQUET}respectSummaryFiles": "false",
     "spark.sql.legacy.parquet.nanosAsLong": "false",
     "spark.sql.legacy.parquet.returnNullStructIfAllFieldsMissing": "false",
@@ -73,6 +78,7 @@ def _rules(settings: Mapping[str, str], what: str) -> Rules:
         infer_ntz=flag(f"{_PARQUET}inferTimestampNTZ.enabled", True),
         infer_partitions=flag("spark.sql.sources.partitionColumnTypeInference.enabled", True),
         merge=flag(f"{_PARQUET}mergeSchema", False),
+        by_number=flag(_BY_NUMBER, False),
         **legacy,
     )
 
@@ -101,6 +107,12 @@ def declared_columns(
         file = known.get(found.path)
         fragment = FORMAT.make_fragment(found.path, filesystem)
         footer = fragment.metadata if file is None else file.metadata
+        if rules.by_number and has_numbers(footer):  # Delta's jars set it in their session
+            raise SourceError(
+                f"{what}: {_BY_NUMBER} is true, and the file {found.relative!r} has columns with "
+                "numbers, by which only Spark's own reader finds them: unset it, or join with "
+                "spark.read.parquet(...) instead of this source"
+            )
         declared = declared_by_spark(footer) or _own(footer, rules)
         _refuse_alike([name for name, _, _ in declared], rules, what)
         for name, dtype, words in declared:
