@@ -18,7 +18,7 @@
         ├── VersionNotFoundError        the requested version was vacuumed
         ├── StaleTableError             the table was not refreshed within max_staleness
         ├── StoreAccessError            the path cannot be created, read or written
-        └── StoreFullError              no space left while a table was built
+        └── StoreFullError              no space left for a table, or for copies of one
     NotFollowedWarning (UserWarning)    a join reads once what Spark reads in each micro-batch
     NotReportedWarning (UserWarning)    figures of joins in foreachBatch stay on the Connect server
 
@@ -162,7 +162,10 @@ class StoreAccessError(StoreError):
 
 
 class StoreFullError(StoreError):
-    """The disk had no space left while a table was built; the unfinished table is not published."""
+    """A disk had no space left: for a table that was built, or for copies of one behind a URL.
+
+    An unfinished table is not published.
+    """
 
 
 class NotFollowedWarning(UserWarning):

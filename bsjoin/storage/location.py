@@ -483,9 +483,14 @@ class StorageLocation:
         except OSError as error:
             _hide_paths(error)
             if error.errno in _FULL:
+                todo = (
+                    "Free space for this host's copies in the folder for temporary files (TMPDIR)"
+                )
+                if writes:
+                    todo = "The unfinished table is not published; free space or choose another "
+                    todo += "store path"
                 raise StoreFullError(
-                    f"cannot {doing} in {str(self)!r}: no space left on the device. "
-                    "The unfinished table is not published; free space or choose another store path"
+                    f"cannot {doing} in {str(self)!r}: no space left on the device. {todo}"
                 ) from error
             if error.errno is None or (error.errno == errno.ENOENT and not writes):
                 raise

@@ -375,6 +375,20 @@ def test_a_file_system_without_hard_links_is_named(
     assert not (tmp_path / "table").exists()
 
 
+def test_a_full_disk_of_a_host_is_told_from_that_of_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    location = StorageLocation.of(f"memory://{uuid.uuid4().hex}")
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(MemoryFileSystem, "get_file", full)
+    with pytest.raises(StoreFullError, match=r"fetch 'data/x/rows'.*host's copies.*TMPDIR"):
+        mapped(location, b"rows")
+
+
 @pytest.mark.parametrize(
     ("code", "kind", "says"),
     [
