@@ -642,8 +642,8 @@ class BatchTable:
 
         Raises:
             ArgumentError: nothing tells rows apart; a column of ``key`` or ``sequence`` is null;
-                two changes of a row are not in order; an operation is not known; or a later batch
-                of the writer was applied before.
+                two changes of a row are not in order; an operation is not known; a later batch of
+                the writer was applied before; or ``merge_schema`` is neither True nor False.
             ColumnError: a column is missing, or has another type.
             DuplicateKeyError: the table is declared unique, and would not be.
             TableMismatchError: it has only the latest rows (``latest_by``), a key with a collation,
@@ -666,6 +666,8 @@ class BatchTable:
         table_side(changes)
         if retain is not None:
             microseconds_ago(retain, "retain")
+        if not isinstance(merge_schema, bool):
+            raise ArgumentError(f"merge_schema={merge_schema!r}: give True or False")
         manifest, is_new = apply_changes(
             self._location,
             changes,

@@ -280,6 +280,9 @@ ERRORS: dict[str, tuple[str, list[tuple[Any, ...]], dict[str, Any], type[Excepti
     "a batch without a number": (
         SCHEMA, [(2, "b", 1)], {"key": "id", "batch": ("one", "7")}, ArgumentError,
         "number of the"),
+    "a flag that is a text": (
+        "id long, name string, price int, more int", [(2, "b", 1, 1)],
+        {"key": "id", "merge_schema": "false"}, ArgumentError, "merge_schema='false'"),
 }  # fmt: skip
 
 
