@@ -312,5 +312,5 @@ def _column(field: pa.Field, sql: _SQL) -> Column:
     known = sparkable(field.type)
     if known is None:  # such as a time of day
         return Column(field.name, pa.string(), str(field.type), sql.as_text)
-    read = sql.text if known == pa.string() else "{}"
+    read = sql.text if field.type == pa.string() else "{}"
     return Column(field.name, known, str(field.type), read)
