@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 import pyarrow as pa
 import pyarrow.fs
@@ -118,16 +116,9 @@ def _constant(text: str | None, name: str, dtype: pa.DataType, what: str) -> pa.
     return fitted(column, pa.schema([(name, dtype)]), what).column(0)[0]
 
 
-def _local(table: str) -> str | None:
-    """The folder of a table on this machine; None for another store."""
-    if "://" not in table:
-        return table
-    return url2pathname(urlsplit(table).path) if table.startswith("file:") else None
-
-
 def _store(table: str, options: Options) -> pyarrow.fs.FileSystem:
     """The files below the table's folder."""
-    if (root := _local(table)) is not None:
-        return pyarrow.fs.SubTreeFileSystem(root, pyarrow.fs.LocalFileSystem())
+    if "://" not in table:
+        return pyarrow.fs.SubTreeFileSystem(table, pyarrow.fs.LocalFileSystem())
     handler = driver("deltalake.fs", "delta").DeltaStorageHandler(table, dict(options) or None)
     return pyarrow.fs.PyFileSystem(handler)
