@@ -322,6 +322,13 @@ def test_metadata_of_a_hadoop_catalogue_may_be_compressed(catalog: Catalog, tmp_
         else:
             (folder / f"v{number}.gz.metadata.json").write_bytes(gzip.compress(content))
         assert iceberg(folder.parent).size() == number
+    source: Any = iceberg(folder.parent)
+    source.renewed_every_s = 0
+    assert len(source.lookup(pa.table({"k": [2, 7]}))) == 1
+    for gone in (folder, folder.parent):  # to be made again
+        shutil.rmtree(gone)
+        with pytest.raises(TransientSourceError, match="no such file|no metadata/version-hint"):
+            source.lookup(pa.table({"k": [2]}))
 
 
 def test_types_of_iceberg_that_spark_has_not(catalog: Catalog, tmp_path: Path) -> None:

@@ -26,7 +26,6 @@ from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table import Declared
-from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import sparkable
 from bsjoin.storage.source_version import SourceVersion
 from bsjoin.values.plain import plain
@@ -114,9 +113,7 @@ class _Delta(LakeTable):
     def _open(self) -> Any:
         deltalake = driver("deltalake", "delta")
         if "://" not in self._path and not os.path.isdir(os.path.join(self._path, "_delta_log")):
-            text = f"{self!r}: there is no table of Delta in this folder"
-            # It may be written again at this moment.
-            raise TransientSourceError(text) if self._was_open else SourceError(text)
+            raise self._absent("there is no table of Delta in this folder")
         # deltalake decodes what looks like a code in a path.
         place = self._path if "://" in self._path else Path(self._path).as_uri()
         self._opened_at = time.monotonic()

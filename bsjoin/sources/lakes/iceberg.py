@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin._secrets import hidden, secrets_in, secrets_of
-from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.errors import ArgumentError
 from bsjoin.sources.arguments import located
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes import metadata_files
@@ -129,12 +129,12 @@ class _Iceberg(LakeTable):
     def _of_file(self) -> Any:
         local = "://" not in self._table
         if local and not os.path.exists(self._table):
-            raise SourceError(f"{self!r}: there is no such file or folder")
+            raise self._absent("there is no such file or folder")
         hint = os.path.join(self._table, "metadata", "version-hint.text")
         if local and os.path.isdir(self._table) and not os.path.exists(hint):
-            raise SourceError(
-                f"{self!r}: this folder has no metadata/version-hint.text, which tells the newest "
-                "snapshot: give the table's name with catalog=..., or one of its metadata files"
+            raise self._absent(
+                "this folder has no metadata/version-hint.text, which tells the newest snapshot: "
+                "give the table's name with catalog=..., or one of its metadata files"
             )
         return self._pinned_to_snapshot(metadata_files.static_table(self._table))
 

@@ -221,6 +221,11 @@ class LakeTable(Table):
         self._renewed_at, self._was_open = now, True
         return table
 
+    def _absent(self, problem: str) -> Exception:
+        """The error for a table that is not there: one that was may be made again at this moment."""
+        kind = TransientSourceError if self._was_open else SourceError
+        return kind(f"{self!r}: {problem}")
+
     def _execute(self, work: Callable[[Any], T]) -> T:
         return self._run(lambda: work(self._current()), at_once=True)
 
