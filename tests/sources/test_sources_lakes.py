@@ -327,7 +327,7 @@ def test_metadata_of_a_hadoop_catalogue_may_be_compressed(catalog: Catalog, tmp_
     assert len(source.lookup(pa.table({"k": [2, 7]}))) == 1
     for gone in (folder, folder.parent):  # to be made again
         shutil.rmtree(gone)
-        with pytest.raises(TransientSourceError, match="no such file|no metadata/version-hint"):
+        with pytest.raises(TransientSourceError, match=r"no such file|no metadata/version-hint"):
             source.lookup(pa.table({"k": [2]}))
 
 

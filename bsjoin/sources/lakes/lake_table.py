@@ -222,7 +222,7 @@ class LakeTable(Table):
         return table
 
     def _absent(self, problem: str) -> Exception:
-        """The error for a table that is not there: one that was may be made again at this moment."""
+        """The error for a table that is not there; one that was may be made again just now."""
         kind = TransientSourceError if self._was_open else SourceError
         return kind(f"{self!r}: {problem}")
 
