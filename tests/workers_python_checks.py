@@ -25,6 +25,7 @@ from spark_samples import rows
 import bsjoin
 from bsjoin import BatchTable
 from bsjoin.errors import ColumnError, WorkerEnvironmentError
+from bsjoin.functions import network_start
 from bsjoin.spark import workers
 
 SETTING = "spark.sql.execution.pyspark.python"
@@ -95,6 +96,10 @@ def every_way_into_the_workers_is_checked(spark: SparkSession, folder: Path) -> 
     ):
         with pytest.raises(WorkerEnvironmentError):
             way()
+    spark.conf.set("spark.bsjoin.runtime", "python")
+    with pytest.raises(WorkerEnvironmentError):
+        network_start("text", spark=spark)
+    spark.conf.unset("spark.bsjoin.runtime")
     assert not (folder / "t").exists()
     # What is wrong with the call comes first.
     with pytest.raises(ColumnError):
