@@ -118,7 +118,6 @@ class _Kept:
 class _Query:
     """The tables of one query, and how many micro-batches have used one."""
 
-    listed: bool
     turn: int = 0
     batch: str = ""
     tables: list[_Kept] = field(default_factory=list)
@@ -163,10 +162,8 @@ def _query(name: str) -> _Query:
     with _lock:
         if name not in _queries:
             active = active_queries()
-            # One that cannot be listed may be active.
-            ended = [other for other, q in _queries.items() if q.listed and other not in active]
-            for other in ended:
+            for other in () if active is None else _queries.keys() - active:
                 for kept in _queries.pop(other).tables:
                     kept.table._remove()
-            _queries[name] = _Query(listed=name in active)
+            _queries[name] = _Query()
         return _queries[name]

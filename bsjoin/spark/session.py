@@ -171,16 +171,18 @@ def active_session() -> SparkSession:
         return spark
 
 
-def active_queries() -> set[str]:
+def active_queries() -> set[str] | None:
     """The ids of the streaming queries of the application, of whatever session.
 
-    There are none where the application has no classic session, or Spark lacks what lists them.
+    None where they cannot be listed: without a classic session, or what Spark lists them with.
     """
     spark = compat.first_session()
+    if spark is None:
+        return None
     try:
-        return set() if spark is None else {*map(str, compat.active_queries_of_all(spark).keySet())}
+        return {*map(str, compat.active_queries_of_all(spark).keySet())}
     except compat.failures():
-        return set()
+        return None
 
 
 def active_names(spark: SparkSession) -> set[str]:
