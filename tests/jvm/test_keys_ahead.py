@@ -111,6 +111,15 @@ def test_kinds(
     assert {ahead(spark, join) for join in joins[::3]} == {1}
 
 
+def test_other_keys_are_not_looked_for(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
+) -> None:
+    """Days have one hash each, as integers have, and are not found ahead: no input is read so."""
+    day = "date_add(DATE'2024-01-01', CAST(id AS INT)) AS d"
+    table = stored(spark, spark.range(9).selectExpr(day), "d", tmp_path / "table")
+    assert ahead(spark, partial(stream.selectExpr("id", day).join, table, "d", "left")) == 0
+
+
 QUERIES: dict[str, Callable[[Tables, DataFrame], DataFrame]] = {
     "rows are dropped before": lambda t, s: s.where("id % 5 < 3 AND s <> 's9'").join(t["far"], "k"),
     "columns and the key are computed before": lambda t, s: s.selectExpr(

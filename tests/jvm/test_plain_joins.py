@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plain_joins import CODE, KINDS, LOOKUP, Query, check_same, plan_of, stored
+from plain_joins import CODE, KINDS, LOOKUP, Query, check_same, lookups, plan_of, stored
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import configured
@@ -382,6 +382,17 @@ def test_hints(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
     for hint in ("merge", "broadcast", "shuffle_replicate_nl"):
         joins.append(lambda hint=hint: stream.hint(hint).join(table, "k"))
     check_same(spark, *joins, found=(1, *[0] * 6), codes=WITHOUT)
+
+
+def test_a_setting_is_on_or_off(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
+    joined = partial(stream.join, tables["one"], "k")
+    for name in ("planner", "metrics"):
+        setting = f"spark.bsjoin.{name}"
+        with configured(spark, {setting: "ON"}):
+            assert lookups(joined()) == 1
+        said = f"ArgumentError: {setting}='true' is not known: give on or off"
+        with configured(spark, {setting: "true"}), pytest.raises(Exception, match=said):
+            joined().collect()
 
 
 def test_names_with_dots_and_of_the_same_letters(spark: SparkSession, tmp_path: Path) -> None:

@@ -98,11 +98,6 @@ public abstract class Finder implements Serializable, Cloneable {
     return isInteger || compared.length == 1 && compared[0] instanceof StringType;
   }
 
-  /** Whether all rows of the table have one key, as there is none. */
-  final boolean isWithoutKey() {
-    return !isInteger && compared.length == 0;
-  }
-
   long most() {
     return isUnique() ? 1 : longestRun;
   }

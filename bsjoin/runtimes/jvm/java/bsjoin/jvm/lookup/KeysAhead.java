@@ -13,6 +13,7 @@ import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
 import org.apache.spark.sql.catalyst.expressions.XxHash64;
 import org.apache.spark.sql.types.DataType;
@@ -121,7 +122,8 @@ public final class KeysAhead implements Serializable {
     if (finder.isRun() && arguments.get(searched + 1) instanceof Bound bound) {
       last = point(bound, input, 1);
     }
-    if (key == null && !finder.isWithoutKey() || point == null && isRange) {
+    boolean hasKey = !(arguments.get(0) instanceof Literal); // else all rows have the same
+    if (key == null && hasKey || point == null && isRange) {
       return null;
     }
     return new KeysAhead(finder, key, point, last, values);

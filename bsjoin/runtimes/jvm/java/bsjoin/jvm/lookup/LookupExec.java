@@ -2,6 +2,7 @@ package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.spark.OwnPlan;
 import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.spark.SessionSettings;
 import java.util.ArrayList;
 import java.util.Collections;
 import java.util.HashMap;
@@ -132,7 +133,7 @@ public final class LookupExec extends OwnPlan implements CodegenSupport {
 
   private synchronized Counts counts() {
     boolean isWanted =
-        lookup.label() != null || conf().getConfString("spark.bsjoin.metrics", "on").equals("on");
+        lookup.label() != null || SessionSettings.isOn(conf(), "spark.bsjoin.metrics");
     if (counts == null && isWanted) {
       counts = new Counts(sparkContext(), lookup.finder().follows());
     }

@@ -309,8 +309,7 @@ public final class IndexJoin {
     if (!isOfStream(given) || !isPlain(given)) {
       return -1;
     }
-    Expression stored = substituted(isLeft ? right : left, values);
-    int number = keyNumber(KeyTypes.column(stored));
+    int number = keyNumber(KeyTypes.column(substituted(isLeft ? right : left, values)));
     if (number < 0 || found[number] != null) {
       return -1;
     }
@@ -319,7 +318,7 @@ public final class IndexJoin {
     if (meetsNulls && !manifest.isNullSafe(number)) {
       return -1; // the rows with null keys are not in the index
     }
-    found[number] = KeyTypes.searched(given, stored, manifest.keyTypes.get(number));
+    found[number] = KeyTypes.searched(given, manifest.keyTypes.get(number));
     sides[number] = given;
     if (found[number] == null) {
       return -1;

@@ -1,6 +1,7 @@
 package bsjoin.jvm.planner;
 
 import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.spark.SessionSettings;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.sql.ExperimentalMethods;
@@ -62,6 +63,6 @@ public final class Planner {
 
   /** Whether the session that is planning wants it. */
   public static boolean isOn() {
-    return SQLConf.get().getConfString(SETTING, "on").equals("on") && Linkage.isWhole();
+    return SessionSettings.isOn(SQLConf.get(), SETTING) && Linkage.isWhole();
   }
 }

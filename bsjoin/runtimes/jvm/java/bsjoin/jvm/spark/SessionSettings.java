@@ -1,10 +1,12 @@
 package bsjoin.jvm.spark;
 
 import java.util.List;
+import java.util.Locale;
 import java.util.Map;
 import java.util.Objects;
 import java.util.stream.Stream;
 import org.apache.spark.sql.SparkSession;
+import org.apache.spark.sql.internal.SQLConf;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
@@ -17,6 +19,20 @@ public final class SessionSettings {
   /** All settings, those of the application included. */
   public static Map<String, String> all() {
     return CollectionConverters.asJava(SparkSession.active().conf().getAll());
+  }
+
+  /**
+   * Whether a setting is {@code on}, which is the default, and not {@code off}.
+   *
+   * @throws IllegalArgumentException it is neither
+   */
+  public static boolean isOn(SQLConf settings, String name) {
+    String value = settings.getConfString(name, "on").strip().toLowerCase(Locale.ROOT);
+    if (!value.equals("on") && !value.equals("off")) {
+      throw new IllegalArgumentException(
+          "bsjoin.errors.ArgumentError: " + name + "='" + value + "' is not known: give on or off");
+    }
+    return value.equals("on");
   }
 
   /** The commands of Python to try, for a table behind a URL: those of the workers first. */

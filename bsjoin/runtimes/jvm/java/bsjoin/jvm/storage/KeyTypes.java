@@ -50,18 +50,10 @@ public final class KeyTypes {
    * What the stored keys are searched for.
    *
    * @param given the other side of the equality
-   * @param stored the table's side
    * @param type of the key's column
    * @return a value in the canonical form, or null for one that equals no key; null if these types
    *     do not compare exactly
    */
-  public static Expression searched(Expression given, Expression stored, DataType type) {
-    DataType from = given.dataType();
-    boolean isComparable = from.equals(stored.dataType()) || isNumber(from, stored.dataType());
-    return isComparable ? searched(given, type) : null;
-  }
-
-  /** The same, whatever type the table's side has. */
   public static Expression searched(Expression given, DataType type) {
     DataType from = given.dataType();
     if (Collations.has(type)) {
@@ -81,10 +73,6 @@ public final class KeyTypes {
     }
     boolean isExact = from instanceof DecimalType || from instanceof IntegralType;
     return isExact && type instanceof DecimalType ? ifEqual(given, type) : null;
-  }
-
-  private static boolean isNumber(DataType one, DataType other) {
-    return one instanceof IntegralType && other instanceof IntegralType;
   }
 
   private static Expression ifEqual(Expression value, DataType type) {
