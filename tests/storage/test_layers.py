@@ -238,6 +238,34 @@ def test_texts_of_more_than_an_array_holds_are_not_joined(
     check(sample.compact())
 
 
+def test_a_compaction_makes_segments_whose_texts_fit_into_an_array(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where they may be nearly as large; here an array has 1 MiB at the most."""
+    concat, most = pa.concat_arrays, 1 << 20
+
+    def limited(arrays: Sequence[pa.Array]) -> pa.Array:
+        found = concat(arrays)
+        if found.type == pa.string() and found.nbytes > most:
+            raise pa.ArrowInvalid("offset overflow while concatenating arrays")
+        return found
+
+    monkeypatch.setattr("bsjoin.storage.layers.compacting.LARGEST", most)
+    location = StorageLocation.of(tmp_path)
+    sample = Sample(location, Form("hashed", ""), ("id",), False, random.Random(7), most - 1)
+
+    def row(number: int) -> Row:
+        return sample.row() | sample.form.values(number % 3) | {"v": str(number) * 20_000}
+
+    sample.build([row(number) for number in range(10, 34)])
+    sample.apply([(UPSERT, row(number), number) for number in range(40, 46)])
+    with monkeypatch.context() as patched:
+        patched.setattr(pa, "concat_arrays", limited)
+        manifest = sample.compact()
+    assert len(manifest.segments) == 2
+    sample.check(manifest, sample.rows)
+
+
 @pytest.mark.parametrize("again", [False, True])
 def test_a_compaction_brings_nothing_back_that_a_refresh_has_removed(
     tmp_path: Path, again: bool

@@ -7,6 +7,7 @@ its keys, so it stays right above the new base.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,6 +26,7 @@ from bsjoin.storage.manifest import Manifest
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.storage.segment import Segment
 from bsjoin.storage.segment_entries import MOST_ROWS, SegmentInfo
+from bsjoin.values.retype import LARGEST
 
 Int64s = NDArray[np.int64]
 
@@ -139,7 +141,9 @@ def _written(
         return []
     hashes = np.concatenate([part.hashes for part in parts])
     size = sum(part.segment.info.bytes * len(part.rows) / part.segment.info.rows for part in parts)
-    count = max(1, round(size / segment_bytes), -(-len(hashes) // MOST_ROWS))
+    # A column of texts may be most of it.
+    least = max(math.ceil(size / LARGEST), -(-len(hashes) // MOST_ROWS))
+    count = max(least, round(size / segment_bytes))
     cuts = np.quantile(hashes, np.arange(1, count) / count, method="lower") if count > 1 else []
     bounds = [LEAST, *sorted({int(cut) for cut in cuts} - {LEAST}), GREATEST + 1]
     found = []
