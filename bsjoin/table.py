@@ -287,9 +287,7 @@ class BatchTable:
             3
         """
         location = stored_at(path)
-        manifest = versions.latest(location)
-        if verify:
-            versions.verify(location, manifest)
+        manifest = (versions.latest_verified if verify else versions.latest)(location)
         # Keys that are unique by the rule of latest rows are so for as long as it holds.
         rule = manifest.latest
         by_rule = rule is not None and rule.keep == 1 and manifest.ranged is None

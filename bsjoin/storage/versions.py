@@ -357,20 +357,38 @@ def verify(location: StorageLocation, manifest: Manifest) -> None:
     Complexity: reads all bytes of the version once, its indexes twice.
     """
     for name, size, expected in manifest.files:
-        found = location.size(name)
-        if found != size:
-            state = "is missing" if found is None else f"has {found} bytes instead of {size}"
-        else:
-            with location.reading(name) as file:
+        found, state = location.size(name), "is missing"
+        if found == size:
+            with contextlib.suppress(FileNotFoundError), location.reading(name) as file:
                 if checksum(file) == expected:
                     continue
-            state = "has another checksum than when it was written"
+                state = "has another checksum than when it was written"
+        elif found is not None:
+            state = f"has {found} bytes instead of {size}"
         raise DamagedTableError(
             f"version {manifest.version} of the table in {str(location)!r} is damaged: the segment "
             f"file {name!r} {state}. Build the table again: BatchTable.build(..., path=...)"
         )
     if location.is_local:
         validate(location, manifest)
+
+
+def latest_verified(location: StorageLocation) -> Manifest:
+    """The newest version, found sound by :func:`verify`, whatever is vacuumed meanwhile.
+
+    Raises:
+        DamagedTableError: as for that.
+        TableNotFoundError: there is none.
+    """
+    while True:
+        manifest = latest(location)
+        try:
+            verify(location, manifest)
+        except DamagedTableError:
+            if latest(location) == manifest:
+                raise
+        else:
+            return manifest
 
 
 def checked(location: StorageLocation) -> Iterator[tuple[int, Manifest | StoreError]]:

@@ -276,6 +276,24 @@ def test_versions_stay_in_order_when_a_clock_is_set_back(
         assert versions.vacuum(location, keep_from_us, keep=1) == gone
 
 
+def test_what_is_vacuumed_while_it_is_verified_is_no_damage(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    versions.publish(location, numbered(location, 1))
+    reading, looked = StorageLocation.reading, list[str]()
+
+    def late(self: StorageLocation, name: str) -> Any:
+        looked.append(name)
+        if len(looked) == 1:  # its size has just been looked at
+            put(location, numbered(location, 2), 2, 2)
+            assert versions.vacuum(location, FOREVER, 1) == [1]
+        return reading(self, name)
+
+    monkeypatch.setattr(StorageLocation, "reading", late)
+    assert versions.latest_verified(location).version == 2
+    assert len(looked) > 1
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [("flip", "checksum"), ("cut", "bytes instead of"), ("grow", "bytes"), ("remove", "missing")],
