@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import deque
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +27,8 @@ from bsjoin.storage.temporary import temporary_location
 
 _log = logging.getLogger("bsjoin")
 
+_ALIKE = 64
+
 
 class Steering:
     """The controller of one join, and the folder from which its rules reach the workers.
@@ -40,6 +43,8 @@ class Steering:
     def __init__(self, options: HotSpot, tasks: int, location: StorageLocation | None = None):
         rule = rule_to_begin_with(options, options.partitions or tasks)
         self._lock = threading.Lock()
+        # The last versions of the same rule: they differ in how many keys are sampled.
+        self._alike: deque[int] = deque(maxlen=_ALIKE)
         self.capacity = max(1, -(-options.sample // tasks))
         location = location or _location(options)
         self._rules = None
@@ -84,6 +89,7 @@ class Steering:
             return rule is not None
 
     def _remember(self, rule: Rule) -> None:
+        self._alike.clear()
         if self._rules is None:
             return
         try:
@@ -106,10 +112,15 @@ class Steering:
 
     def _observe(self, statistics: CycleStatistics) -> None:
         before = self._controller.rule
+        if statistics.version in self._alike:
+            statistics = replace(statistics, version=before.version)
         rule, wanted = self._controller.observe(statistics), self._controller.capacity
         # Workers hear with a rule how many keys they are to sample.
         if self._rules is not None and rule is None and not 0.5 <= wanted / self.capacity <= 2:
             rule = replace(before, version=before.version + 1)
+            self._alike.append(before.version)
+        elif rule is not None:
+            self._alike.clear()
         if rule is not None and self._rules is not None:
             in_force: Rule | None = None
             try:

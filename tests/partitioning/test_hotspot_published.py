@@ -10,6 +10,7 @@ import itertools
 import json
 import logging
 import zlib
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -199,6 +200,23 @@ def test_the_first_rule_has_the_version_that_workers_hear(
     heard = last.rule if how == "late" else Rule.even(2)
     assert steering.rule == heard
     steering.observe(cycle(steering, 7))
+    assert steering.rule.hot
+
+
+def test_cycles_of_few_and_of_many_tasks_in_turns_keep_no_rule_from_changing(
+    location: StorageLocation,
+) -> None:
+    """The rule is published again for each, and is in force only when the next one has begun."""
+    steering = Steering(HotSpot(partitions=2, sample=1_000, min_cycles=1), 2, location)
+    versions = [0, 0]
+    for number in range(6):
+        even = Collector(Router(steering.rule), 100)
+        codes = np.random.default_rng(number).integers(-(2**63), 2**63 - 1, 1_000)
+        even.route(codes, codes)
+        told = even.statistics() if number < 4 else cycle(steering, 7)
+        steering.observe(replace(told, version=versions[-2], tasks=(20, 1)[number % 2]))
+        versions.append(steering.rule.version)
+    assert versions[5] >= 3
     assert steering.rule.hot
 
 
