@@ -41,7 +41,8 @@ def function(
             cloudpickle: open connections inside it.
         schema: the columns with their types, key columns included: a ``pyarrow.Schema``, a dict of
             names and pyarrow types, a Spark ``StructType``, or its DDL text (``"id bigint, name
-            string"``), which needs an active Spark session.
+            string"``), which needs an active Spark session. A time without a zone that is returned
+            for a column with one (``timestamp``) is in UTC.
         unique: whether a key has at most one row; default False.
         max_keys: the maximum number of keys per call; default 10,000.
         timeout: how long one call may take: a timedelta, a text such as "5 seconds", or a number of

@@ -29,9 +29,12 @@ def array_of(values: Sequence[Any], dtype: pa.DataType, name: str, what: str) ->
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError):
         pass
     offender = next(value for value in values if not _is_fine(value, dtype))
+    other = f"read it with another type, such as schema={{{name!r}: pyarrow.string()}}"
+    if pa.types.is_string(dtype):
+        other = f"cast it in query=, or read its bytes by schema={{{name!r}: pyarrow.binary()}}"
     raise DataError(
         f"{what}: the column {name!r} contains {_short(offender)}, not a {dtype}: correct the "
-        f"value, or read it with another type, such as schema={{{name!r}: pyarrow.string()}}"
+        f"value, or {other}"
     )
 
 

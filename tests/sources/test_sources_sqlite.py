@@ -179,6 +179,18 @@ def test_a_file_that_has_taken_the_place_of_another_is_read(place: SQLite) -> No
         _ = sql(f"sqlite:///{place.path.parent}/file/a.db", table="t").schema
 
 
+def test_a_file_that_is_written_over_is_read(place: SQLite) -> None:
+    """By another one of the same length and as many commits, which SQLite takes for the same."""
+    other = SQLite(place.path.parent)
+    other.path = place.path.with_name("other.db")
+    for one, value in ((place, 1), (other, 2)):
+        one.run("CREATE TABLE t (a INTEGER, b INTEGER)", f"INSERT INTO t VALUES (0, {value})")
+    source, asked = place.source(table="t"), pa.table({"a": [0]})
+    assert source.lookup(asked).to_pylist() == [{"a": 0, "b": 1}]
+    place.path.write_bytes(other.path.read_bytes())
+    assert source.lookup(asked).to_pylist() == [{"a": 0, "b": 2}]
+
+
 def test_a_column_without_a_type_needs_the_users_word(place: SQLite) -> None:
     place.run("CREATE TABLE t (i INTEGER, c)", "INSERT INTO t VALUES (1, 'a')")
     with pytest.raises(SourceError, match=r"'c'.*schema="):

@@ -111,7 +111,8 @@ class SQLite(Database):
 
     def _with_connection(self, work: Callable[[Any], T]) -> T:
         held = self._session.current()
-        if held is not None and held.file != _file(self.path):  # another one has its place now
+        # Another one may have its place, or have been written over it.
+        if held is not None and held.file != _file(self.path):
             self.close()
         return super()._with_connection(work)
 
@@ -322,16 +323,19 @@ class SQLite(Database):
 class _Connection(sqlite3.Connection):
     """A connection, and the file that it reads, which may have lost its name since."""
 
-    file: tuple[int, int]
+    file: tuple[int, ...]
 
 
-def _file(path: str) -> tuple[int, int] | None:
-    """What tells the file at a path from those before it; None if there is none."""
+def _file(path: str) -> tuple[int, ...] | None:
+    """What tells the file at a path from those before it; None if there is none.
+
+    SQLite itself counts the commits, of which a copy of another file may have as many.
+    """
     try:
         found = os.stat(path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
 
 
 def _fields(keys: pa.Table) -> list[tuple[str, pa.Field]]:
