@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -205,8 +205,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
         return column
     if not column.num_chunks:
         return pa.chunked_array([], field.type)
-    leaf = _whole_microseconds if has_inside(field.type, pa.types.is_timestamp) else None
-    column = pa.chunked_array([plain(chunk, leaf) for chunk in column.chunks])
+    column = pa.chunked_array([plain(chunk, _leaf(field.type)) for chunk in column.chunks])
     try:
         return _converted(column, field.type)
     except pa.ArrowException as error:
@@ -220,12 +219,16 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
 
 def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     wide = _wide(wanted)
-    if pa.types.is_decimal(wanted) and pa.types.is_string(column.type) and _is_odd(column):
-        # Exponents and very many digits use a slow conversion that does not overflow.
+    if pa.types.is_decimal(wanted) and (
+        column.type == pa.float64() or (pa.types.is_string(column.type) and _is_odd(column))
+    ):
+        # Floats, exponents and very many digits use a slow conversion that changes none.
         try:
             return pa.chunked_array([array_of(column.to_pylist(), wanted, "", "")], wanted)
         except DataError:
             raise pa.ArrowInvalid("it is no number of so many digits") from None
+    if pa.types.is_decimal(wanted) and pa.types.is_floating(column.type):
+        return _converted(column.cast(pa.string()), wanted)
     if pa.types.is_integer(wanted) and pa.types.is_string(column.type):
         column = pc.replace_substring_regex(column, r"\.0*$", "")  # a decimal that is whole
     if wide is not None:
@@ -233,6 +236,18 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         column = column.cast(wide)
     # A date is that of its time; all other casts must be exact.
     return column.cast(options=pc.CastOptions(wanted, allow_time_truncate=True))
+
+
+def _leaf(wanted: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:
+    """What makes values of which Arrow's cast to a type makes others; None if there are none."""
+    if has_inside(wanted, pa.types.is_floating) and not has_inside(wanted, pa.types.is_decimal):
+        return lambda array: _decimals_as_texts(_whole_microseconds(array))
+    return _whole_microseconds if has_inside(wanted, pa.types.is_timestamp) else None
+
+
+def _decimals_as_texts(array: pa.Array) -> pa.Array:
+    """Arrow's floats of decimals are not always the nearest ones; those of texts are."""
+    return array.cast(pa.string()) if pa.types.is_decimal(array.type) else array
 
 
 def _whole_microseconds(array: pa.Array) -> pa.Array:

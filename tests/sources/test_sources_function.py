@@ -143,6 +143,27 @@ def test_nanoseconds_are_rounded_down_before_1970_too() -> None:
             assert whole.cast(pa.int64()).to_pylist() == [-1, -1, 1, None]
 
 
+def test_decimals_and_floats_are_those_that_are_nearest() -> None:
+    numbers = [Decimal(n).scaleb(-2) for n in range(3_000)]
+    decimals = pa.array(numbers, pa.decimal128(10, 2))
+    floats = pa.array(list(map(float, numbers)))
+    for dtype, given, right in (
+        (pa.float64(), decimals, floats),
+        (pa.float32(), decimals, pa.array(np.float32(list(map(str, numbers))))),
+        (pa.list_(pa.float64()), pa.array([numbers]), pa.array([floats.to_pylist()])),
+        (pa.decimal128(38, 18), floats, decimals.cast(pa.decimal128(38, 18))),
+        (pa.decimal128(10, 2), pa.array([0.1 + 0.2]), pa.array(numbers[30:31], decimals.type)),
+        (pa.decimal128(10, 2), pa.array([0.1], pa.float32()), decimals[10:11]),
+    ):
+        answer = pa.table({"v": given})
+        source = function(lambda keys, answer=answer: answer, {"v": dtype})
+        assert source.lookup(KEYS.select([]))["v"].combine_chunks().equals(right), dtype
+    for value in (1.005, float("nan"), 1e9):
+        answer = pa.table({"v": [value]})
+        with pytest.raises(DataError, match="'v' holds"):
+            function(lambda keys: answer, {"v": pa.decimal128(10, 2)}).lookup(KEYS.select([]))  # noqa: B023
+
+
 def test_a_fraction_is_no_integer_inside_other_values_either() -> None:
     pairs = pa.map_(pa.int32(), pa.struct([("a", pa.int32())]))
     struct = pa.struct([("a", pa.int64()), ("b", pa.float64())])

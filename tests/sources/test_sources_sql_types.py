@@ -193,9 +193,10 @@ CASES: dict[str, list[Case]] = {
         told("DATE", us, quoted("infinity", "9999-12-31", "2024-01-01")),
         told("TIMESTAMP", text, quoted("infinity", "2024-01-01 10:00")),
         told("HUGEINT", text, ["170141183460469231731687303715884105727", "5"]),
-        told("DECIMAL(10, 2)", f64, ["1.1", "5"]),
+        told("DECIMAL(10, 2)", f64, ["1.1", "5", *(f"{n}.07" for n in range(20))]),
         told("DECIMAL(10, 2)", i32, ["5", "-1"], ["1.5"]),
         told("DOUBLE", i64, ["0", "5", "1e15"], ["1.5", "1e300", "'nan'"]),
+        told("DOUBLE", pa.decimal128(20, 2), [], ["1.005", "'nan'"]),
         told("VARCHAR", raw, MORE),
     ],
     "postgresql": [

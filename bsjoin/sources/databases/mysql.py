@@ -164,16 +164,13 @@ class MySQL(Database):
 
     def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
         """The keys that their columns can hold, in statements that the server accepts."""
-        for name in keys.column_names:
-            column = keys.column(name)
-            if not pa.types.is_string(column.type):
-                continue
-            if name in self._lengths and not self._is_retyped(name):  # it is in bytes
-                keys = keys.filter(pc.less_equal(pc.utf8_length(column), self._lengths[name]))
         if self._packet is None:
             self._packet = int(self._fetched(connection, "SELECT @@max_allowed_packet")[0][0])
         most = max(self._packet - _HEAD_BYTES, self._packet // 2) // _ESCAPED
         long = sizes_of(keys, _PER_VALUE) > most
+        if long.any():
+            keys = keys.filter(pa.array(~long | self._fits(keys)))
+            long = sizes_of(keys, _PER_VALUE) > most
         if long.any():
             key = keys.slice(int(long.argmax()), 1)
             longest = max(keys.column_names, key=lambda name: sizes_of(key.select([name]))[0])
@@ -188,6 +185,15 @@ class MySQL(Database):
         several = self._has_several(keys)  # apart, so that all others are found by an index
         parts = (keys.filter(pa.array(which)) for which in (~several, several))
         return [one for part in parts for one in in_parts(part, most, _PER_VALUE)]
+
+    def _fits(self, keys: pa.Table) -> NDArray[np.bool_]:
+        """Which keys are not longer than their columns, as these were when they were described."""
+        found = np.ones(len(keys), bool)
+        for name in keys.column_names:
+            column, most = keys.column(name), self._lengths.get(name)  # which is in bytes
+            if most is not None and pa.types.is_string(column.type) and not self._is_retyped(name):
+                found &= pc.less_equal(pc.utf8_length(column), most).to_numpy()
+        return found
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
         names = keys.column_names
