@@ -505,6 +505,8 @@ def late_rows_of_kafka_are_routed_and_counted(spark: SparkSession, folder: Path)
     test_kafka_route.cases(spark).write.parquet(str(folder / "in"))
     stream = spark.readStream.schema(test_kafka_route.SCHEMA).parquet(str(folder / "in"))
     writer = test_kafka_route.routed(stream).writeStream.format("memory")
+    listener = monitoring.ProgressLog()
+    spark.streams.addListener(listener)
     query = writer.queryName("connect_routed").start()
     query.processAllAvailable()
     counted: Counter[str] = Counter()
@@ -513,6 +515,15 @@ def late_rows_of_kafka_are_routed_and_counted(spark: SparkSession, folder: Path)
         counted.update({name: getattr(batch, name) for name in test_kafka_route.counted()})
     query.stop()
     assert counted == test_kafka_route.counted()
+    soon(
+        lambda: {
+            one.attributes["outcome"]: one.value
+            for one in listener.totals.samples()
+            if one.name == "bsjoin_kafka_routed_rows_total"
+        },
+        dict(counted),
+    )
+    spark.streams.removeListener(listener)
     test_kafka_route.assert_routed(spark.table("connect_routed").collect())
 
 

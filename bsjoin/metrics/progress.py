@@ -36,6 +36,7 @@ from bsjoin.plan import FIGURES
 from bsjoin.spark import compat
 
 _CHANCE = 3  # a key that occurs this often in the samples may be there by chance
+_LEAST = 0.001  # a key of a few rows may be all of a small look-up
 
 
 @dataclass(frozen=True)
@@ -369,7 +370,7 @@ def _cache(lookups: Sequence[LookupMetrics]) -> CacheProgress:
         hottest=tuple(
             (key, rows / looked_up)
             for key, rows in sorted(rows_of.items(), key=lambda one: -one[1])[:_HOTTEST]
-            if seen[key] > _CHANCE
+            if seen[key] > _CHANCE and rows > _LEAST * looked_up
         ),
         hosts=tuple((host, *held) for host, held in sorted(hosts.items()) if host),
     )
