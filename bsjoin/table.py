@@ -58,7 +58,7 @@ from bsjoin.storage import (
     freshness,
     versions,
 )
-from bsjoin.storage.temporary import temporary_location
+from bsjoin.storage.temporary import remove_temporary, temporary_location
 from bsjoin.values.durations import microseconds, microseconds_ago
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class BatchTable:
             try:
                 build_new(location, df, layout, version)
             except BaseException:
-                location.remove("")
+                remove_temporary(location)
                 raise
         else:
             advance = None if version is None else Advance(version, since)
@@ -814,7 +814,7 @@ class BatchTable:
     def _remove(self) -> None:
         self.stop_refreshing()
         forget(self._location)
-        self._location.remove("")
+        remove_temporary(self._location)
 
     def versions(self) -> list[Version]:
         """The versions that are stored, oldest first.
