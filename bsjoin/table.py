@@ -846,7 +846,7 @@ class BatchTable:
                 raise found
 
     def stats(self) -> Stats:
-        """Rows, keys, bytes, segments and build time of the newest version.
+        """Rows, keys, bytes, segments and more of the newest version.
 
         Example:
             >>> table.stats().rows, table.stats().unindexed

@@ -103,7 +103,7 @@ def _stats(options: argparse.Namespace) -> Answer:
         ("latest rows by", ", ".join(stats.latest_by) or "all rows"),
         ("size", in_bytes(stats.bytes)),
         ("segments", str(stats.segments)),
-        ("built in", f"{stats.build_s:.1f} s"),
+        ("source read", f"{stats.build_s:.1f} s before it was published"),
         ("columns", ", ".join(manifest.columns)),
     ]
     data = asdict(stats) | {

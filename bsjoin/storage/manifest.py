@@ -131,8 +131,10 @@ class Stats:
         bytes: size of all files of the version in bytes.
         segments: number of segments that are searched.
         version: number of the version.
-        longest_run: the largest number of rows of one key.
-        build_s: duration of the build in seconds.
+        longest_run: the largest number of rows of one key; of a table with changes that are not
+            compacted yet it may be that of a key that has fewer now.
+        build_s: seconds from the reading of its source to its publication: the duration of a build
+            or of changes; of a compaction the age of its rows.
         unindexed: stored rows that match nothing, as a key is null, or in a table for range joins
             the point or the start. None (default) if such rows were left out, as by earlier
             versions of bsjoin.
@@ -162,7 +164,7 @@ class Manifest:
         activates_at_us: the timestamp (microseconds since the epoch, UTC) from which on
             micro-batches use this version; the first version is active for all earlier timestamps.
         created_at_us: when it was published, in microseconds since the epoch.
-        build_s: duration of the build in seconds.
+        build_s: seconds from the reading of its source until it was published.
         keys: the key columns, in order.
         compared: how many key columns are stored for comparison: 0 if equal hashes mean equal
             keys.
