@@ -221,7 +221,7 @@ def compare_weather(flights: pd.DataFrame, result: DataFrame) -> tuple[int, int]
         left_on="departed_at",
         right_on="measured_at",
         by="origin",
-        tolerance=pd.Timedelta("1 hour"),
+        tolerance=pd.Timedelta(1, "h"),
     ).dropna()
     # Airport and time decide what is found, so flights with the same values are equivalent.
     actual = result.select(*columns).dropna().toPandas()
