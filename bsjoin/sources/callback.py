@@ -160,11 +160,14 @@ class _Function(Source):
             dtype = wanted.field(name).type
             try:
                 # A direct conversion of Python's numbers would cut fractions off.
-                if pa.types.is_integer(dtype) and not pandas:  # through the values' own type
-                    arrays[name] = pa.array(values).cast(dtype)
+                kind = getattr(values, "dtype", None)
+                if (pa.types.is_integer(dtype) and not pandas) or hasattr(kind, "pyarrow_dtype"):
+                    arrays[name] = pa.array(values)  # in their own type; it is cast later
                 else:
-                    if has_inside(dtype, pa.types.is_integer):
-                        _refuse_fractions(values, pa.list_(dtype))
+                    if has_inside(dtype, _is_checked):
+                        _check(values, pa.list_(dtype))
+                    if pa.types.is_floating(dtype) and kind in (None, object):
+                        values = [float(v) if isinstance(v, Decimal) else v for v in values]
                     arrays[name] = pa.array(values, dtype, from_pandas=pandas or None)
                 continue
             except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -176,9 +179,16 @@ class _Function(Source):
         return f"function({getattr(self._fn, '__qualname__', type(self._fn).__name__)})"
 
 
-def _refuse_fractions(value: Any, dtype: pa.DataType) -> None:
-    """Raise a ``ValueError`` for a number that is not whole where a type has an integer."""
-    if pa.types.is_integer(dtype):
+def _is_checked(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_integer(dtype) or pa.types.is_temporal(dtype))
+
+
+def _check(value: Any, dtype: pa.DataType) -> None:
+    """Raise a ``ValueError`` for a fraction where a type has an integer, a number where a time."""
+    if pa.types.is_temporal(dtype):
+        if isinstance(value, int | float | Decimal | np.number) and value == value:
+            raise ValueError(f"{value!r} is a number, and no date or time")
+    elif pa.types.is_integer(dtype):
         is_float = isinstance(value, float | Decimal | np.floating)
         if is_float and math.isfinite(value) and value != int(value):
             raise ValueError(f"{value!r} is no whole number")
@@ -187,13 +197,14 @@ def _refuse_fractions(value: Any, dtype: pa.DataType) -> None:
             pairs = dict(value)
             value = [pairs.get(field.name) for field in dtype]
         for field, item in zip(dtype, value, strict=False):
-            _refuse_fractions(item, field.type)
+            _check(item, field.type)
     elif pa.types.is_list(dtype) and not isinstance(value, str) and hasattr(value, "__iter__"):
-        if getattr(getattr(value, "dtype", None), "kind", "") in ("i", "u", "b"):  # of an array
+        kind = getattr(getattr(value, "dtype", None), "kind", "")  # of an array
+        if kind == "M" or (kind in ("i", "u", "b") and pa.types.is_integer(dtype.value_type)):
             return
         for item in value:
-            _refuse_fractions(item, dtype.value_type)
+            _check(item, dtype.value_type)
     elif pa.types.is_map(dtype):
         items = value.items() if isinstance(value, Mapping) else value
         pair = pa.struct([("key", dtype.key_type), ("value", dtype.item_type)])
-        _refuse_fractions(items, pa.list_(pair))
+        _check(items, pa.list_(pair))

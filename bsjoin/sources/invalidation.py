@@ -149,6 +149,10 @@ def _array(values: list[Any] | pa.ChunkedArray, dtype: pa.DataType) -> pa.Array:
         if values.type == dtype:
             return values.combine_chunks()
         values = values.to_pylist()
+    if pa.types.is_temporal(dtype):
+        number = next((v for v in values if isinstance(v, int | float)), None)
+        if number is not None:
+            raise ValueError(f"{number!r} is a number, and no date or time")
     array = pa.array(values, dtype)
     if pa.types.is_integer(dtype) and array.to_pylist() != values:
         lost = next(v for v, kept in zip(values, array.to_pylist(), strict=True) if v != kept)

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from bsjoin.errors import ArgumentError, BSJoinError, ColumnError, DataError, suggest
 from bsjoin.sources.arguments import check_max_keys, positive
@@ -328,6 +329,8 @@ def _parsed(values: list[Any], dtype: pa.DataType, name: str, what: str) -> pa.A
         texts = found.cast(pa.string())
         if pa.types.is_decimal(dtype):
             return array_of(texts.to_pylist(), dtype, name, what)
+        if pa.types.is_integer(dtype) and pc.any(pc.match_substring_regex(texts, "[xX]")).as_py():
+            raise ValueError  # Arrow would read hexadecimal digits
         return texts.cast(dtype)
     if pa.types.is_nested(dtype):
         return pa.array([_member(value, dtype) for value in values], dtype)

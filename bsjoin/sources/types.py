@@ -218,6 +218,7 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
 
 
 def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    _check_kinds(column, wanted)
     wide = _wide(wanted)
     if pa.types.is_decimal(wanted) and (
         column.type == pa.float64() or (pa.types.is_string(column.type) and _is_odd(column))
@@ -230,12 +231,32 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     if pa.types.is_decimal(wanted) and pa.types.is_floating(column.type):
         return _converted(column.cast(pa.string()), wanted)
     if pa.types.is_integer(wanted) and pa.types.is_string(column.type):
+        if pc.any(pc.match_substring_regex(column, "[xX]")).as_py():
+            raise pa.ArrowInvalid("its digits are not decimal ones")
         column = pc.replace_substring_regex(column, r"\.0*$", "")  # a decimal that is whole
     if wide is not None:
         # Arrow's own cast to 128 bits wraps around for numbers that are too large.
         column = column.cast(wide)
     # A date is that of its time; all other casts must be exact.
     return column.cast(options=pc.CastOptions(wanted, allow_time_truncate=True))
+
+
+def _check_kinds(column: pa.ChunkedArray, wanted: pa.DataType) -> None:
+    """Refuse what Arrow's cast takes for something: numbers for times, and all but 0 for true."""
+    found = column.type
+    if pa.types.is_temporal(found) != pa.types.is_temporal(wanted):
+        if _is_number(found) or _is_number(wanted):
+            raise pa.ArrowInvalid("a number is no date or time, nor is one of these a number")
+    elif pa.types.is_boolean(wanted) and _is_number(found):
+        bits = pa.array([0, 1, None], pa.int8()).cast(found)
+        if not pc.all(pc.is_in(column, value_set=bits)).as_py():
+            raise pa.ArrowInvalid("only 0 and 1 are false and true")
+
+
+def _is_number(dtype: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_integer(dtype) or pa.types.is_floating(dtype) or pa.types.is_decimal(dtype)
+    )
 
 
 def _leaf(wanted: pa.DataType) -> Callable[[pa.Array], pa.Array] | None:

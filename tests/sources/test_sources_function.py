@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from datetime import datetime
 from decimal import Decimal
 from typing import Any
 from unittest import mock
@@ -17,6 +18,7 @@ from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
 from bsjoin.sources import function
 from bsjoin.sources.transient import TransientSourceError
 
+ARROW_DECIMAL = pd.ArrowDtype(pa.decimal128(8, 2))
 SCHEMA = pa.schema([("id", pa.int64()), ("name", pa.string()), ("price", pa.decimal128(8, 2))])
 ROWS: list[dict[str, Any]] = [
     {"id": 1, "name": "a", "price": Decimal("1.50")},
@@ -141,6 +143,44 @@ def test_nanoseconds_are_rounded_down_before_1970_too() -> None:
             whole = found.combine_chunks()
             whole = whole.flatten() if nested else whole
             assert whole.cast(pa.int64()).to_pylist() == [-1, -1, 1, None]
+
+
+def test_a_number_is_no_time_and_only_0_and_1_are_true_or_false() -> None:
+    late, utc = pa.array([1_704_067_200, None]), pa.timestamp("us", "UTC")
+    time = datetime(2024, 1, 1)
+    wrong: list[tuple[pa.DataType, Any]] = [
+        (pa.timestamp("us"), pa.table({"v": late})),
+        (utc, pa.table({"v": late.cast(pa.float64())})),
+        (pa.date32(), pa.table({"v": pa.array([5], pa.int32())})),
+        (pa.int64(), pa.table({"v": [time]})),
+        (pa.int64(), [{"v": time}]),
+        (pa.bool_(), pa.table({"v": [1, 2]})),
+        (pa.bool_(), pa.table({"v": [0.5]})),
+        (pa.int32(), pa.table({"v": ["0x10"]})),
+        *(
+            (dtype, [{"v": value}])
+            for dtype in (utc, pa.date32())
+            for value in (5, 1.5, Decimal(5))
+        ),
+        (utc, pd.DataFrame({"v": [1_704_067_200]})),
+        (pa.list_(pa.date32()), [{"v": np.array([5])}]),
+    ]
+    for dtype, answer in wrong:
+        with pytest.raises(DataError, match="'v'"):
+            function(lambda keys: answer, {"v": dtype}).lookup(KEYS.select([]))  # noqa: B023
+    fine: list[tuple[pa.DataType, Any, list[Any]]] = [
+        (pa.bool_(), pa.table({"v": [1.0, 0.0, None]}), [True, False, None]),
+        (pa.timestamp("us"), pd.DataFrame({"v": [time, None]}), [time, None]),
+        (pa.float64(), [{"v": Decimal("0.57")}, {"v": 1}, {"v": None}], [0.57, 1.0, None]),
+        (
+            pa.float64(),
+            pd.DataFrame({"v": pd.array([Decimal("0.57")], dtype=ARROW_DECIMAL)}),
+            [0.57],
+        ),
+    ]
+    for dtype, answer, values in fine:
+        found = function(lambda keys: answer, {"v": dtype}).lookup(KEYS.select([]))  # noqa: B023
+        assert found["v"].to_pylist() == values
 
 
 def test_decimals_and_floats_are_those_that_are_nearest() -> None:

@@ -45,6 +45,12 @@ def test_what_a_loop_has_the_names_of_is_no_list_of_keys() -> None:
             key_table(keys, text, "keys")
 
 
+def test_a_number_is_no_time() -> None:
+    for dtype, value in ((pa.timestamp("us"), 1_704_067_200), (pa.date32(), 5)):
+        with pytest.raises(ArgumentError, match="no date or time"):
+            key_table([value], pa.schema([("t", dtype)]), "keys")
+
+
 def test_a_listing_that_overlaps_two_publications_loses_none(
     log: InvalidationLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

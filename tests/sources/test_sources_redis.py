@@ -111,7 +111,7 @@ def test_members_of_json_get_their_types(client: Any, redis_server: Redis) -> No
 
 FIELDS = [
     ("n", "1.5"), ("n", "1_0"), ("n", " 1"), ("n", "3000000000"), ("f", "x"), ("d", "1.005"),
-    ("d", "NaN"), ("d", "1e30"), ("ok", "yes"), ("day", "2024-02-30"), ("at", "now"),
+    ("n", "0x10"), ("d", "NaN"), ("d", "1e30"), ("ok", "yes"), ("day", "2024-02-30"), ("at", "now"),
     ("at", "2024-01-01T00:00:00Z"), ("s", b"\xff"), ("n", ""),
 ]  # fmt: skip
 MEMBERS = [

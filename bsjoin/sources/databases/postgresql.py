@@ -214,8 +214,6 @@ class PostgreSQL(Database):
         zeros = False
         for index, name in enumerate(keys.column_names, start=1):
             column, kind = keys.column(name).combine_chunks(), self._kinds.get(name, "")
-            if isinstance(column, pa.ChunkedArray):  # pyarrow before 19, for no rows
-                column = pa.array([], column.type)
             if pa.types.is_int8(column.type):
                 column = column.cast(pa.int16())
             parameter = _PARAMETERS.get(column.type, "numeric")
