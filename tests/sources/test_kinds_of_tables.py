@@ -234,19 +234,6 @@ def test_partitions_of_lakes_have_any_value(lake: str, tmp_path: Any) -> None:
     assert null.select(["k"]).to_pylist() == [{"k": PLACES.index(None)}]
 
 
-def test_an_old_version_of_delta_by_number_and_time(tmp_path: Any) -> None:
-    import deltalake
-
-    path = str(tmp_path / "t")
-    for number in range(3):
-        mode = "overwrite" if number else "error"
-        deltalake.write_deltalake(path, pa.table({"k": [number]}), mode=mode)
-    for number in range(3):
-        source = delta(path, version=number)
-        assert pa.Table.from_batches(source.scan()).to_pylist() == [{"k": number}]
-        assert len(source.lookup(asked(source, k=[2]))) == (number == 2)
-
-
 def test_an_index_of_sqlite_is_not_taken_for_a_table(tmp_path: Any) -> None:
     """Nor is a name that is not there."""
     script = "CREATE TABLE t (k INTEGER); CREATE INDEX an_index ON t (k)"
