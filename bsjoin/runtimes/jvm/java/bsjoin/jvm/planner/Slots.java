@@ -48,9 +48,11 @@ final class Slots {
     }
     int wanted = partitions.values().stream().mapToInt(Integer::intValue).sum();
     SparkContext context = SparkContext.getOrCreate();
+    String query = context.getLocalProperty("sql.streaming.queryId");
     if (join.follows) {
       warn(
-          "query " + context.getLocalProperty("sql.streaming.queryId")
+          query,
+          "query " + query
               + " repeats the batch that runs when it is stopped, and answers it from the newest "
               + "version of the table: rows that were sent already may come again with other "
               + "content. Shorter batches, trigger(realTime=\"30 seconds\"), repeat less; consumers "
@@ -70,7 +72,7 @@ final class Slots {
             ? "Start Spark with master local[" + (wanted + 1) + "]"
             : "Give the executors " + (wanted + 1) + " cores in all";
     if (wanted == slots) {
-      warn(found + ": a refresh in this application waits until the batch ends. " + enough
+      warn(query, found + ": a refresh in this application waits until the batch ends. " + enough
           + ", or refresh from another application");
       return;
     }
@@ -80,7 +82,7 @@ final class Slots {
           "WorkerEnvironmentError",
           found + enough + ", one more for a refresh, or use another trigger");
     }
-    warn(found + enough);
+    warn(query, found + enough);
   }
 
   /** One with all partitions that a batch reads: where it starts, those that are new are missing. */
@@ -92,8 +94,8 @@ final class Slots {
     return latest == null ? source.startOffset().getOrElse(() -> null) : latest;
   }
 
-  private static void warn(String message) {
-    if (SAID.add(message)) { // each batch is planned anew
+  private static void warn(String query, String message) {
+    if (SAID.add(BatchTime.run(query) + message)) { // each batch of a run is planned anew
       LoggerFactory.getLogger("bsjoin").warn("bsjoin: " + message);
     }
   }
