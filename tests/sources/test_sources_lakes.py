@@ -15,6 +15,7 @@ from typing import Any
 import deltalake
 import pyarrow as pa
 import pyarrow.parquet
+import pyiceberg.catalog
 import pytest
 from lake_files import UTC, every_type, write_delta
 from pyiceberg.catalog import Catalog, load_catalog
@@ -408,6 +409,30 @@ def test_a_table_of_iceberg_is_dropped_and_made_again(tmp_path: Path) -> None:
     writer.drop_table("shop.t")
     writer.create_table("shop.t", first.schema).append(first)
     assert source.lookup(asked)["v"].to_pylist() == ["b"]
+
+
+def test_the_catalogue_of_a_table_of_iceberg_is_closed_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have a connection to a database, which a garbage collection would close much later."""
+    source: Any = lake("iceberg", tmp_path, pa.table({"k": [1, 2]}))
+    made, load = [], pyiceberg.catalog.load_catalog
+    monkeypatch.setattr(
+        pyiceberg.catalog, "load_catalog", lambda *a, **b: made.append(load(*a, **b)) or made[-1]
+    )
+    source.renewed_every_s = 0
+    for _ in range(2):
+        assert source.size() == 2
+    changes = source.table_changes()
+    changes.version()
+    changes.at(changes.version().version).close()
+    assert {one.engine.pool.checkedin() for one in made} == {1}
+    source.close()
+    changes.close()
+    gone = iceberg("shop.none", catalog=Iceberg(tmp_path).properties)
+    with pytest.raises(SourceError, match="NoSuchTable"):
+        _ = gone.schema
+    assert [one.engine.pool.checkedin() for one in made] == [0, 0, 0]
 
 
 def test_a_folder_of_delta_is_written_again(tmp_path: Path) -> None:

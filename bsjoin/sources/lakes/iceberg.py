@@ -124,7 +124,17 @@ class _Iceberg(LakeTable):
         self._properties = {**loaded.properties, **self._properties}
         self._secrets = (*secrets_in(self._properties), *secrets_of(self._table))
         metadata_files.distrust_tables_of(loaded)
-        return self._pinned_to_snapshot(loaded.load_table(self._table))
+        try:
+            return self._pinned_to_snapshot(self._of_catalog(loaded))
+        except BaseException:
+            loaded.close()
+            raise
+
+    def _of_catalog(self, catalog: Any) -> Any:
+        """The table as it is now; its catalogue, which may be connected, is closed with it."""
+        table = catalog.load_table(self._table)
+        table.close = catalog.close
+        return table
 
     def _of_file(self) -> Any:
         local = "://" not in self._table
@@ -141,7 +151,7 @@ class _Iceberg(LakeTable):
     def _renewed(self, table: Any) -> Any:
         if not self._is_file:
             # Not its refresh(), which refuses a table that was dropped and made again.
-            return table.catalog.load_table(self._table)
+            return self._of_catalog(table.catalog)
         return self._of_file()
 
     def _pinned_to_snapshot(self, table: Any) -> Any:
