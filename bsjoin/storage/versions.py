@@ -385,7 +385,7 @@ def latest_verified(location: StorageLocation) -> Manifest:
         try:
             verify(location, manifest)
         except DamagedTableError:
-            if latest(location) == manifest:
+            if _is_there(location, manifest):
                 raise
         else:
             return manifest

@@ -290,8 +290,19 @@ def test_what_is_vacuumed_while_it_is_verified_is_no_damage(
         return reading(self, name)
 
     monkeypatch.setattr(StorageLocation, "reading", late)
-    assert versions.latest_verified(location).version == 2
+    newest = versions.latest_verified(location)
+    assert newest.version == 2
     assert len(looked) > 1
+
+    def newer(self: StorageLocation, name: str) -> Any:
+        put(location, newest, versions.numbers(location)[-1] + 1, 3)
+        return reading(self, name)
+
+    # A version that is there is damaged, however many others are published meanwhile.
+    location.remove(newest.files[-1].name)
+    monkeypatch.setattr(StorageLocation, "reading", newer)
+    with pytest.raises(DamagedTableError, match=r"version 2 .* is missing"):
+        versions.latest_verified(location)
 
 
 @pytest.mark.parametrize(
