@@ -64,7 +64,7 @@ _INFINITIES = Infinities(
 _OIDS = (0, (1 << 32) - 1)
 # The text of a value is that of all sessions, whatever the server, the role or the URL sets.
 _TEXTS_OF_VALUES = (
-    "SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO, YMD', false), "
+    "SELECT set_config('TimeZone', 'UTC', false), set_config('DateStyle', 'ISO', false), "
     "set_config('IntervalStyle', 'postgres', false), set_config('bytea_output', 'hex', false), "
     "set_config('extra_float_digits', '3', false)"
 )
