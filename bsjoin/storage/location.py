@@ -204,6 +204,9 @@ class StorageLocation:
 
         Returns:
             Whether it was written; False if the name exists, or if it was too late.
+
+        Raises:
+            StoreAccessError: the local file system has no hard links.
         """
         with self._errors(f"write {name!r}", writes=True):
             if not self.is_local:
