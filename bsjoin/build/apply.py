@@ -392,7 +392,7 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
         try:
             after = _compacted(location, before, segment_bytes)
         except DamagedTableError:
-            if versions.latest(location) == before:
+            if versions.is_there(location, before):
                 raise
             continue  # it was removed since, with its files
         if after is not None:

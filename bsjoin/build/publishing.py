@@ -71,7 +71,7 @@ def repeated(
         except Superseded:
             time.sleep(random.random() * _PAUSE_S)
         except DamagedTableError:
-            if versions.latest(location) == newest:
+            if versions.is_there(location, newest):
                 raise
     raise StoreError(
         f"the table in {str(location)!r} could not be {called}: others have published {_TRIES} "

@@ -222,10 +222,10 @@ def _parent(location: StorageLocation, manifest: Manifest | None, *, first: bool
     if manifest is None:
         return Parent(0, lambda: True) if first else None
 
-    return Parent(manifest.version, lambda: _is_there(location, manifest))
+    return Parent(manifest.version, lambda: is_there(location, manifest))
 
 
-def _is_there(location: StorageLocation, manifest: Manifest) -> bool:
+def is_there(location: StorageLocation, manifest: Manifest) -> bool:
     """Whether a version is still there; another one may have the number of one withdrawn."""
     try:
         found = _read(location, manifest.version)
@@ -239,7 +239,7 @@ def confirm(location: StorageLocation, manifest: Manifest, read_us: int) -> None
 
     A note knows its number alone, which another version has if this one was withdrawn.
     """
-    if _is_there(location, manifest):
+    if is_there(location, manifest):
         freshness.confirm(location, manifest, read_us)
 
 
@@ -385,7 +385,7 @@ def latest_verified(location: StorageLocation) -> Manifest:
         try:
             verify(location, manifest)
         except DamagedTableError:
-            if _is_there(location, manifest):
+            if is_there(location, manifest):
                 raise
         else:
             return manifest

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from cachetools import LRUCache
 from stored_tables import numbered, put, store
 
 from bsjoin._clock import now_us
+from bsjoin.build.publishing import repeated
 from bsjoin.errors import (
     DamagedTableError,
     StoreError,
@@ -303,6 +305,8 @@ def test_what_is_vacuumed_while_it_is_verified_is_no_damage(
     monkeypatch.setattr(StorageLocation, "reading", newer)
     with pytest.raises(DamagedTableError, match=r"version 2 .* is missing"):
         versions.latest_verified(location)
+    with pytest.raises(DamagedTableError, match=r"version \d+ .* is missing"):
+        repeated(location, partial(versions.verify, location), "changed")
 
 
 @pytest.mark.parametrize(
