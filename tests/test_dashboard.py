@@ -529,6 +529,33 @@ def test_queries_that_fail_are_told_and_what_is_paused_stays(browser: Browser) -
         browser.open("about:blank")
 
 
+def test_a_page_that_waits_for_its_query_says_so(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    answers.set()
+
+    class Waiting(Query):
+        @property
+        def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802
+            assert answers.wait(20)
+
+    monkeypatch.setattr(watching, "_SILENT_S", 0.0)
+    state = "document.getElementById('state').textContent"
+    with pages.Dashboard(Watched([Waiting()], every_s=0), 0, frozenset()) as page:
+        browser.look()
+        browser.open(page.url, f"{state} === 'The query runs'")
+        answers.clear()
+        browser.run("patienceMs = 200; look(); 1")
+        browser.wait(f"{state}.startsWith('No answer yet')")
+        browser.run("look(); 1")
+        browser.wait(f"{state}.startsWith('The session of a query does not answer')")
+        answers.set()
+        browser.run("patienceMs = 20000; look(); 1")
+        browser.wait(f"{state} === 'The query runs'")
+        browser.open("about:blank")
+
+
 def test_colours_can_be_told_apart_and_nothing_is_cut_off(
     page: pages.Dashboard, browser: Browser
 ) -> None:

@@ -7,7 +7,7 @@ const base = location.origin + location.pathname.replace(/\/*$/, "/"); // a path
 const main = document.getElementById("queries");
 const pause = document.getElementById("pause");
 const status = document.getElementById("state");
-let seen = -1, isPaused = false, timer = 0, isOver = false, turn = 0;
+let seen = -1, isPaused = false, timer = 0, isOver = false, turn = 0, patienceMs = 20000;
 document.getElementById("metrics").href = base + "metrics";
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -295,12 +295,13 @@ async function look() {
   if (isPaused || document.hidden) return;
   let pauseMs = isOver ? 20000 : 2000, data = null;
   try {
-    const answer = await fetch(`${base}data.json?seen=${seen}`, { cache: "no-store" });
+    const answer = await fetch(`${base}data.json?seen=${seen}`, { cache: "no-store", signal: AbortSignal.timeout(patienceMs) });
     if (answer.status === 200) data = await answer.json();
     else if (answer.status !== 204) throw new Error(String(answer.status));
     else data = drawn;
-  } catch {
-    tell("No connection: the page was closed, or its program has ended");
+  } catch (error) {
+    tell(error.name === "TimeoutError" ? "No answer yet: the session of a query, or its program, is busy" :
+      "No connection: the page was closed, or its program has ended");
     pauseMs = 10000;
   }
   timer = setTimeout(look, pauseMs);
