@@ -6,7 +6,9 @@ import gzip
 import json
 import os
 import shutil
+import socket
 import sys
+import threading
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -724,6 +726,19 @@ def test_a_panic_of_a_library_is_an_error(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(deltalake.DeltaTable, "__init__", panics)
     with pytest.raises(SourceError, match=r"unwrap\(\) on s3://me:\*\*\*@bucket"):
         _ = source.schema
+
+
+def test_a_server_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bsjoin.sources.lakes.lake_table._LONGEST_S", 0.1)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        uri = f"http://127.0.0.1:{server.getsockname()[1]}"
+        with pytest.raises(SourceError, match=r"no answer within 0\.1 seconds") as caught:
+            _ = iceberg("a.b", catalog={"type": "rest", "uri": uri}).schema
+        assert caught.value.is_transient
+        server.accept()[0].close()
+    for thread in threading.enumerate():
+        if thread.name.startswith("bsjoin: iceberg"):
+            thread.join()
 
 
 def test_credentials_are_in_no_message(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Self, TypeVar
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from bsjoin.errors import ArgumentError, DataError, SourceError
 from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
 from bsjoin.sources.table import Declared, Table
+from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
 from bsjoin.storage.lake_history import CHANGE, COMMIT
@@ -23,6 +25,7 @@ from bsjoin.values.plain import plain, rows_among, with_utf8
 T = TypeVar("T")
 
 _RENEWED_EVERY_S = 3.0
+_LONGEST_S = 600.0  # libraries wait for a server for ever
 
 
 class LakeTable(Table):
@@ -211,11 +214,11 @@ class LakeTable(Table):
         """The table at the newest snapshot, which is asked for again after a few seconds."""
         now, table = time.monotonic(), self._session.current()
         if table is None:
-            table = self._open()
+            table = run_with_timeout(_LONGEST_S, self._open, repr(self))
         elif self._pinned or now - self._renewed_at < self.renewed_every_s:
             return table
         else:
-            table = self._renewed(table)
+            table = run_with_timeout(_LONGEST_S, partial(self._renewed, table), repr(self))
         self._present = {name: dtype for name, dtype, _ in self._columns(table)}
         self._session.hold(table)
         self._renewed_at, self._was_open = now, True
