@@ -173,6 +173,10 @@ class TestDoors:
         for name in ("bsjoin.nobody", "bsjoin.a.b"):
             with pytest.raises(PySparkException, match="TABLE_OR_VIEW_NOT_FOUND"):
                 spark.sql(f"SELECT * FROM {name}")
+        for name in ("nothing", "`7`"):
+            assert not spark.catalog.functionExists(f"bsjoin.{name}")
+            with pytest.raises(PySparkException, match="UNRESOLVED_ROUTINE"):
+                spark.sql(f"SELECT bsjoin.{name}(1)")
         (tmp_path / "file").write_text("no folder")
         fails(StoreAccessError, lambda: spark.table(f"bsjoin.`{tmp_path / 'file'}`"), "directory")
         with pytest.raises(PySparkException, match="needs the path of a table"):

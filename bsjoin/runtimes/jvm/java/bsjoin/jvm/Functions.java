@@ -19,6 +19,7 @@ import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
+import org.apache.spark.sql.catalyst.analysis.NoSuchFunctionException;
 import org.apache.spark.sql.connector.catalog.FunctionCatalog;
 import org.apache.spark.sql.connector.catalog.Identifier;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
@@ -56,7 +57,7 @@ public final class Functions extends StoredTables implements FunctionCatalog {
   }
 
   @Override
-  public UnboundFunction loadFunction(Identifier identifier) {
+  public UnboundFunction loadFunction(Identifier identifier) throws NoSuchFunctionException {
     if (identifier.name().equalsIgnoreCase(AsOf.NAME)) {
       return new AsOf();
     }
@@ -70,6 +71,9 @@ public final class Functions extends StoredTables implements FunctionCatalog {
     }
     try {
       JsonNode spec = JSON.readTree(identifier.name());
+      if (!spec.isObject()) {
+        throw new NoSuchFunctionException(identifier);
+      }
       String wanted = spec.path("build").asText();
       if (!wanted.equals(BUILD)) {
         throw new IllegalArgumentException(
@@ -94,11 +98,10 @@ public final class Functions extends StoredTables implements FunctionCatalog {
         case "sampled" -> new Sampled(identifier.name(), spec);
         // Of the first two nobody asks for the result: their calls show that they can be called.
         case "build", "planner", "batch time" -> new BatchTime(identifier.name(), spec);
-        default ->
-            throw new IllegalArgumentException("bsjoin has no function " + identifier.name());
+        default -> throw new NoSuchFunctionException(identifier);
       };
     } catch (IOException e) {
-      throw new IllegalArgumentException("bsjoin has no function " + identifier.name(), e);
+      throw new NoSuchFunctionException(identifier);
     }
   }
 
