@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 _STARS = "***"
-_USERINFO = re.compile(r"(://[^/\s:@'\"]*):[^\s'\"]*@")
+_WORD = re.compile(r"[^\s'\"]+")
+_USER = re.compile(r"://[^/:@]*:")
 _SECRET_NAME = re.compile(
     r"pass|pwd|secret|token|credential|signature|sas|jwt|"
     r"(?:api|access|account|auth|master|private|shared|storage|subscription)[-_.]?key|"
@@ -18,10 +19,9 @@ _SECRET_NAME = re.compile(
     r"^(?:sig|se|sp|sv|key|auth|authorization|code)$|^header[.].*(?:auth|key)",
     re.IGNORECASE,
 )
-# A parameter in a URL: its name, and all up to the next one.
-_PARAMETER = re.compile(r"([?&;#]([^\s=&;#?'\"]+)=)([^&]*)")
-# The same in a text, where quotes and spaces end a URL.
-_PARAMETER_IN_TEXT = re.compile(r"([?&;#]([^\s=&;#?'\"]+)=)([^&\s'\"]*)")
+_PARAMETER = re.compile(r"[?&;#]([^\s=&;#?'\"]+)=")
+_VALUE = re.compile(r"[^&]*")  # of a secret: all up to the next parameter
+_VALUE_IN_TEXT = re.compile(r"[^&\s'\"]*")  # where quotes and spaces end a URL
 _PAIR = re.compile(
     r"((?:password|passwd|pwd|secret|token)(?:\s*=|['\"]\s*[:=])\s*)"
     r"('[^']*'|\"[^\"]*\"|[^\s&;]+)",
@@ -38,7 +38,7 @@ def secrets_of(url: str) -> tuple[str, ...]:
     """
     raw = [begun.partition(":")[2] for begun in _userinfos(_parts(url)[0])]
     plain = [unquote(secret) for secret in raw]
-    for value in _secret_values(url):
+    for value in (found[0] for found in _secret_values(url)):
         for part in {value, value.partition("::")[0]}:  # without the rest of a chained URL
             raw.append(part)
             plain += [unquote(part), unquote_plus(part)]
@@ -82,7 +82,7 @@ def scrubbed(text: str, secrets: tuple[str, ...]) -> str:
     """
     for secret in secrets:
         text = text.replace(secret, _STARS)
-    text = _USERINFO.sub(rf"\1:{_STARS}@", _without_values(text, _PARAMETER_IN_TEXT))
+    text = _WORD.sub(_without_password, _without_values(text, _VALUE_IN_TEXT))
     return _PAIR.sub(rf"\1{_STARS}", text)
 
 
@@ -101,7 +101,7 @@ def hidden(url: str) -> str:
     userinfo, at, place = rest.rpartition("@")
     if colon and at and ":" in userinfo:
         userinfo = f"{userinfo.partition(':')[0]}:{_STARS}"
-    return _without_values(f"{scheme}{colon}{userinfo}{at}{place}{mark}{query}", _PARAMETER)
+    return _without_values(f"{scheme}{colon}{userinfo}{at}{place}{mark}{query}")
 
 
 def described(options: Any) -> str:
@@ -134,7 +134,7 @@ def _shown(value: object) -> str:
 def _parts(url: str) -> tuple[str, str, str]:
     """What is before the query of a URL, the question mark, and the query without its secrets."""
     front, mark, rest = url.partition("?")
-    url = front + _without_values(mark + rest, _PARAMETER)  # an @ in one ends no userinfo
+    url = front + _without_values(mark + rest)  # an @ in one ends no userinfo
     begin = front.rfind("://") + 3
     place = url.find("/", begin)
     if place < 0 or not ("@" in url[begin:place] or _HOST.fullmatch(url, begin, place)):
@@ -146,31 +146,38 @@ def _parts(url: str) -> tuple[str, str, str]:
 
 def _userinfos(front: str) -> Iterator[str]:
     """What may be a user and a password: chained URLs have several, and a path may have an @."""
-    pieces = front.split("://")
-    for number in range(1, len(pieces)):
-        for rest in ("://".join(pieces[number:]), pieces[number].partition("/")[0]):
-            userinfo = rest.rpartition("@")[0]
-            if ":" in userinfo:
-                yield userinfo
+    whole = front.partition("://")[2].rpartition("@")[0]
+    hosts = (piece.partition("/")[0] for piece in front.split("://")[1:])
+    found = {whole, whole.rpartition("://")[2], *(host.rpartition("@")[0] for host in hosts)}
+    yield from (userinfo for userinfo in found if ":" in userinfo)
+
+
+def _without_password(word: re.Match[str]) -> str:
+    """A word of a text; in a URL all is one between the first user and the last @."""
+    text = word[0]
+    at = text.rfind("@")
+    user = _USER.search(text, 0, max(at, 0))
+    return text if user is None else f"{text[: user.end()]}{_STARS}{text[at:]}"
 
 
 def _is_secret(name: str) -> bool:
     return _SECRET_NAME.search(unquote_plus(name)) is not None
 
 
-def _secret_values(url: str) -> Iterator[str]:
-    """The values of the parameters that are secrets, as the URL spells them."""
-    for _, name, value in _PARAMETER.findall(url):
-        if _is_secret(name):
-            yield value
-        else:
-            yield from _secret_values(value)
-
-
-def _without_values(text: str, parameter: re.Pattern[str]) -> str:
-    def starred(match: re.Match[str]) -> str:
-        start, name, value = match.groups()
+def _secret_values(text: str, value: re.Pattern[str] = _VALUE) -> Iterator[re.Match[str]]:
+    """Where the values of the parameters are that are secrets, as a URL spells them."""
+    begin = 0
+    while parameter := _PARAMETER.search(text, begin):
+        begin = parameter.end()
         # What looks like the value of a harmless parameter may hold one that is not.
-        return start + (_STARS if _is_secret(name) else _without_values(value, parameter))
+        if _is_secret(parameter[1]) and (found := value.match(text, begin)):
+            yield found
+            begin = found.end()
 
-    return parameter.sub(starred, text)
+
+def _without_values(text: str, value: re.Pattern[str] = _VALUE) -> str:
+    shown, begin = [], 0
+    for secret in _secret_values(text, value):
+        shown += [text[begin : secret.start()], _STARS]
+        begin = secret.end()
+    return "".join([*shown, text[begin:]])
