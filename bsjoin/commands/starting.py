@@ -67,7 +67,8 @@ def secrets_in_words(words: Iterable[str]) -> tuple[str, ...]:
         found.update(secrets_of(word))
         parts = word.split("=")
         for at in range(1, len(parts)):
-            found.update(secrets_in({"=".join(parts[:at]): "=".join(parts[at:])}))
+            name = "=".join(parts[:at]).rpartition("/")[2]  # of a folder day=1 it is the last part
+            found.update(secrets_in({name: "=".join(parts[at:])}))
     return tuple(sorted(found, key=lambda secret: (-len(secret), secret)))
 
 

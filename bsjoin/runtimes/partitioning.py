@@ -95,7 +95,8 @@ def number_of(stream: DataFrame, key: str, how: str, *, counted: bool) -> str:
     way the number depends on nothing but the row, so that filters above the join still move below.
     """
     # Columns of one name cannot be named.
-    fold = str if is_case_sensitive(stream.sparkSession) else str.lower
+    clash = len({*map(str.lower, stream.columns)}) < len(stream.columns)
+    fold = str.lower if clash and not is_case_sensitive(stream.sparkSession) else str
     times = Counter(map(fold, stream.columns))
     names = [name for name in hashable(stream.schema) if times[fold(name)] == 1]
     content = f"xxhash64({', '.join(map(sql.column, names))})"

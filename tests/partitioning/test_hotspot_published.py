@@ -29,7 +29,9 @@ from bsjoin.storage import StorageLocation
 
 
 @pytest.fixture
-def location(tmp_path: Path) -> StorageLocation:
+def location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StorageLocation:
+    # Where tests run in a container its file system may be one that machines could share.
+    monkeypatch.setattr("bsjoin.storage.location.is_of_one_machine", lambda path: True)
     return StorageLocation.of(tmp_path / "rules")
 
 
