@@ -166,7 +166,7 @@ class _Function(Source):
                 else:
                     if has_inside(dtype, _is_checked):
                         _check(values, pa.list_(dtype))
-                    if pa.types.is_floating(dtype) and kind in (None, object):
+                    if pa.types.is_floating(dtype) and (kind is None or kind == "object"):
                         values = [float(v) if isinstance(v, Decimal) else v for v in values]
                     arrays[name] = pa.array(values, dtype, from_pandas=pandas or None)
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -243,14 +243,32 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
 
 def _check_kinds(column: pa.ChunkedArray, wanted: pa.DataType) -> None:
     """Refuse what Arrow's cast takes for something: numbers for times, and all but 0 for true."""
-    found = column.type
-    if pa.types.is_temporal(found) != pa.types.is_temporal(wanted):
-        if _is_number(found) or _is_number(wanted):
-            raise pa.ArrowInvalid("a number is no date or time, nor is one of these a number")
-    elif pa.types.is_boolean(wanted) and _is_number(found):
-        bits = pa.array([0, 1, None], pa.int8()).cast(found)
-        if not pc.all(pc.is_in(column, value_set=bits)).as_py():
+    _check_types(column.type, wanted)
+    if pa.types.is_boolean(wanted) and _is_number(column.type):
+        bits = pc.or_(pc.equal(column, 0), pc.equal(column, 1))
+        if not pc.all(bits, min_count=0).as_py():
             raise pa.ArrowInvalid("only 0 and 1 are false and true")
+
+
+def _check_types(found: pa.DataType, wanted: pa.DataType) -> None:
+    numbers = _is_number(found) or _is_number(wanted)
+    if numbers and pa.types.is_temporal(found) != pa.types.is_temporal(wanted):
+        raise pa.ArrowInvalid("a number is no date or time, nor is one of these a number")
+    for inner, kind in _inside(found, wanted):
+        to_decimal = pa.types.is_floating(inner) and pa.types.is_decimal(kind)
+        if to_decimal or (_is_number(inner) and pa.types.is_boolean(kind)):
+            raise pa.ArrowInvalid(f"inside other values {inner} is not read as {kind}")
+        _check_types(inner, kind)
+
+
+def _inside(found: pa.DataType, wanted: pa.DataType) -> Iterator[tuple[pa.DataType, pa.DataType]]:
+    """The types inside a type, each with the one that it is cast to."""
+    by_name = pa.types.is_struct(found) and pa.types.is_struct(wanted)
+    for place in range(wanted.num_fields):
+        field = wanted.field(place)
+        at = found.get_field_index(field.name) if by_name else place
+        if 0 <= at < found.num_fields:
+            yield found.field(at).type, field.type
 
 
 def _is_number(dtype: pa.DataType) -> bool:

@@ -148,6 +148,14 @@ def test_nanoseconds_are_rounded_down_before_1970_too() -> None:
 def test_a_number_is_no_time_and_only_0_and_1_are_true_or_false() -> None:
     late, utc = pa.array([1_704_067_200, None]), pa.timestamp("us", "UTC")
     time = datetime(2024, 1, 1)
+    ones, times = pa.array([[1]]), pa.list_(pa.timestamp("us"))
+    struct, pairs = pa.struct([("a", pa.int32())]), pa.map_(pa.int8(), pa.int64())
+    inside: list[tuple[pa.DataType, pa.Array]] = [
+        (times, ones), (pa.list_(pa.bool_()), ones), (pa.list_(times), pa.array([[[1]]])),
+        (pa.list_(pa.decimal128(3, 2)), pa.array([[1.005]])),
+        (pa.struct([("a", pa.date32())]), pa.array([{"a": 5}], struct)),
+        (pa.map_(pa.int8(), pa.timestamp("us")), pa.array([[(1, 5)]], pairs)),
+    ]  # fmt: skip
     wrong: list[tuple[pa.DataType, Any]] = [
         (pa.timestamp("us"), pa.table({"v": late})),
         (utc, pa.table({"v": late.cast(pa.float64())})),
@@ -164,12 +172,14 @@ def test_a_number_is_no_time_and_only_0_and_1_are_true_or_false() -> None:
         ),
         (utc, pd.DataFrame({"v": [1_704_067_200]})),
         (pa.list_(pa.date32()), [{"v": np.array([5])}]),
+        *((dtype, pa.table({"v": array})) for dtype, array in inside),
     ]
     for dtype, answer in wrong:
         with pytest.raises(DataError, match="'v'"):
             function(lambda keys: answer, {"v": dtype}).lookup(KEYS.select([]))  # noqa: B023
     fine: list[tuple[pa.DataType, Any, list[Any]]] = [
-        (pa.bool_(), pa.table({"v": [1.0, 0.0, None]}), [True, False, None]),
+        (pa.bool_(), pa.table({"v": [1.0, 0.0, -0.0, None]}), [True, False, False, None]),
+        (pa.list_(pa.int64()), pa.table({"v": [[1.0, None]]}), [[1, None]]),
         (pa.timestamp("us"), pd.DataFrame({"v": [time, None]}), [time, None]),
         (pa.float64(), [{"v": Decimal("0.57")}, {"v": 1}, {"v": None}], [0.57, 1.0, None]),
         (
@@ -179,8 +189,9 @@ def test_a_number_is_no_time_and_only_0_and_1_are_true_or_false() -> None:
         ),
     ]
     for dtype, answer, values in fine:
-        found = function(lambda keys: answer, {"v": dtype}).lookup(KEYS.select([]))  # noqa: B023
-        assert found["v"].to_pylist() == values
+        for some, right in ((answer, values), (answer[:0], [])):
+            found = function(lambda keys: some, {"v": dtype}).lookup(KEYS.select([]))  # noqa: B023
+            assert found["v"].to_pylist() == right
 
 
 def test_decimals_and_floats_are_those_that_are_nearest() -> None:

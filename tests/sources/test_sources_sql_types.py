@@ -520,6 +520,15 @@ def test_a_value_that_is_null_to_the_database_comes_once(database: Database) -> 
     assert source.lookup(pa.table({"c": pa.nulls(1, text)})).num_rows == 0
 
 
+@pytest.mark.parametrize("database", ["mariadb"], indirect=True)
+def test_a_look_up_that_finds_nothing_has_no_value_to_refuse(database: Database) -> None:
+    source = filled(database, (told("INTEGER", pa.bool_()), [1], []))
+    assert source.lookup(pa.table({"i": pa.array([0, 7], i32)})).to_pylist() == [
+        {"i": 0, "c": True}
+    ]
+    assert source.lookup(pa.table({"i": pa.array([7], i32)})).num_rows == 0
+
+
 @pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
 def test_other_types_are_no_keys(database: Database) -> None:
     kinds = [("TEXT", i64), ("TEXT", day), ("TEXT", pa.bool_()), ("TIMESTAMP", day)]

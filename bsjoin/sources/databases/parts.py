@@ -144,6 +144,8 @@ def _wrong(
     convert: Convert, rows: Any, columns: Sequence[Column], schema: pa.Schema, places: range
 ) -> Iterator[int]:
     """Those of some rows that cannot be converted, in order."""
+    if not places:
+        return
     try:
         convert(_at(rows, places), columns, schema)
         return
