@@ -52,7 +52,8 @@ def redis(
         key: the pattern of the Redis keys, such as ``"customer:{customer_id}"``, with the names of
             the key columns in braces. Integers and strings (any bytes) are inserted unchanged,
             booleans as true and false, dates and times in ISO 8601 form, decimals without exponent.
-            Between two columns has to be a text that no value of the first one contains.
+            Between two columns has to be a text that no value of the first one contains; if the
+            keys are stored without one, join on one column that has both texts (``F.concat``).
         schema: the columns with their types, the key columns included.
         kind: ``"hash"`` (default): a hash with one field per column; ``"json"``: a string that
             contains a JSON object.
@@ -130,7 +131,8 @@ def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
             if before is not None:
                 raise ArgumentError(
                     f"key={key!r}: nothing is between {before!r} and {name!r}, so two keys may "
-                    f'have one text: write "{{{before}}}:{{{name}}}"'
+                    f'have one text: write "{{{before}}}:{{{name}}}", or, if the keys are stored '
+                    "so, join on one column that has both texts (F.concat)"
                 )
             before = None if pa.types.is_date(dtype) or pa.types.is_boolean(dtype) else name
         parts.append((text, name))
