@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import socket
 import subprocess
 import sys
 import time
@@ -38,6 +39,7 @@ from bsjoin.errors import (
 )
 from bsjoin.following.source import rereading
 from bsjoin.sources import sql
+from bsjoin.sources.databases import mysql as mysql_source
 from bsjoin.sources.databases import postgresql as postgresql_source
 from bsjoin.sources.transient import TransientSourceError
 
@@ -403,7 +405,12 @@ def test_a_scan_has_no_time_limit(mariadb: MariaDBServer) -> None:
     database = MariaDB(mariadb.url)
     database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
     source = database.source(query="SELECT a FROM t WHERE sleep(1.5) = 0", timeout=1)
-    assert [batch.num_rows for batch in source.scan()] == [1]
+    with mock.patch.object(mysql_source, "_keep_alive", wraps=mysql_source._keep_alive) as kept:
+        scan = iter(source.scan())
+        assert next(scan).num_rows == 1
+    (connection,) = kept.call_args.args
+    assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
+    assert not [*scan]
 
 
 def test_who_interrupts_a_look_up_does_not_use_its_connection_again(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import socket
 from collections import Counter
 from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
@@ -272,6 +273,7 @@ class MySQL(Database):
         cursors = driver("pymysql.cursors", "mysql")
         self._limit(connection, 0)  # no timeout for a scan
         connection._read_timeout = None  # nor until its first row
+        _keep_alive(connection._sock)
         # Without arguments, so that a percent sign is literal.
         with connection.cursor(cursors.SSCursor) as cursor:
             cursor.execute(statement)
@@ -325,6 +327,15 @@ class MySQL(Database):
 
     def _message(self, error: Exception) -> str:
         return " ".join(" ".join(map(str, error.args)).split())
+
+
+def _keep_alive(connection: socket.socket) -> None:
+    """Let an error come within two minutes from a host that has vanished."""
+    if connection.family != getattr(socket, "AF_UNIX", None):
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in (("IDLE", 60), ("INTVL", 10), ("CNT", 6)):
+            if option := getattr(socket, f"TCP_KEEP{name}", None):
+                connection.setsockopt(socket.IPPROTO_TCP, option, value)
 
 
 @functools.cache
