@@ -15,6 +15,7 @@ from source_stands import DuckDB
 
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import Source, adbc
+from bsjoin.sources.databases import adbc as adbc_source
 
 ROWS = pa.table({"k": pa.array([1], pa.int64()), 'n a`m"e': ["x"]})
 
@@ -180,7 +181,13 @@ def test_times_in_nanoseconds_are_found_by_the_microsecond_that_they_are_read_as
     assert source.lookup(pa.table({"c": asked})).sort_by("k").equals(rows.select(["c", "k"]))
     assert source.lookup(rows.select(["k", "c"])).sort_by("k").equals(rows)
     many = pa.array(range(20_000), pa.int64()).cast(pa.timestamp("us"))
-    assert source.lookup(pa.table({"c": many})).num_rows == 0
+    with mock.patch.object(adbc_source, "fetched", wraps=adbc_source.fetched) as fetched:
+        assert source.lookup(pa.table({"c": many})).num_rows == 0
+    for _, statement, bound in (call.args for call in fetched.call_args_list):
+        assert statement.endswith(') AND t."c" >= ? AND t."c" <= ?')
+        assert bound.num_columns == statement.count("?") <= 10_000
+        first, last = bound.columns[0], bound.columns[-3]
+        assert bound.columns[-2:] == [first, last]
 
 
 @pytest.mark.parametrize("uri", ["me:s3cr3t/x@db.example/shop", "x://me:s3cr3t%2Fx@db.example"])

@@ -119,7 +119,9 @@ def adbc(
             "bsjoin[adbc]"`` and the driver's package), or the table cannot be read.
 
     Complexity:
-        A look-up of n keys costs what the database needs for an ``IN`` list of n keys.
+        A look-up of n keys costs what the database needs for an ``IN`` list of n keys; where times
+        of the key have nanoseconds, for n ranges joined by ``OR``, which is often a look at each
+        row from the first of them to the last.
 
     Example:
         >>> adbc("snowflake", uri="me:secret@account/shop/public", table="customers")
@@ -215,7 +217,7 @@ class _Adbc(Database):
         finer = [name for name in keys.column_names if self._has_nanoseconds(name)]
         for name in finer:
             keys = keys.filter(between(keys.column(name).cast(pa.int64()), _MICROSECONDS))
-        at_once = max(1, _PLACEHOLDERS // (keys.num_columns + len(finer)))
+        at_once = max(1, (_PLACEHOLDERS - 2 * len(finer)) // (keys.num_columns + len(finer)))
         return [keys.slice(begin, at_once) for begin in range(0, len(keys), at_once)]
 
     def _rows(self, connection: Any, keys: pa.Table, columns: Sequence[Column]) -> pa.Table:
@@ -223,11 +225,14 @@ class _Adbc(Database):
         tested = [known[name].read.format(self._at(name)) for name in names]
         finer = [self._has_nanoseconds(name) for name in names]
         given: list[pa.Array] = []
-        for name, is_finer in zip(names, finer, strict=True):
+        ends: list[tuple[str, pa.Scalar]] = []  # by which databases leave parts of a table out
+        for name, at, is_finer in zip(names, tested, finer, strict=True):
             column = keys.column(name).combine_chunks()
             if is_finer:
                 column = column.cast(pa.timestamp("ns", column.type.tz))
-                given += [column, pc.add(column, pa.scalar(999, pa.duration("ns")))]
+                last = pc.add(column, pa.scalar(999, pa.duration("ns")))
+                given += [column, last]
+                ends += [(f"{at} >= ", pc.min(column)), (f"{at} <= ", pc.max(last))]
             else:
                 given.append(column)
         width = len(given)
@@ -236,11 +241,14 @@ class _Adbc(Database):
             for begin in range(0, len(keys) * width, width)
         ]
         if any(finer):
-            condition = " OR ".join(_within(tested, finer, iter(row)) for row in rows)
+            condition = f"({' OR '.join(_within(tested, finer, iter(row)) for row in rows)})"
         else:
             condition = f"{_row(tested)} IN ({', '.join(map(_row, rows))})"
-        statement = f"{self._select(columns)} WHERE {condition}"
         values = [column.slice(number, 1) for number in range(len(keys)) for column in given]
+        for test, end in ends:
+            condition += f" AND {test}{self._placeholder(len(values))}"
+            values.append(pa.array([end], end.type))
+        statement = f"{self._select(columns)} WHERE {condition}"
         bound = pa.record_batch(values, names=[f"p{place}" for place in range(len(values))])
         return fetched(connection, statement, bound)
 
