@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import gzip
 import json
 import os
@@ -12,6 +13,7 @@ import threading
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import deltalake
@@ -325,6 +327,9 @@ def test_metadata_of_a_hadoop_catalogue_may_be_compressed(catalog: Catalog, tmp_
         else:
             (folder / f"v{number}.gz.metadata.json").write_bytes(gzip.compress(content))
         assert iceberg(folder.parent).size() == number
+        if number == 2:  # the hint's own may be removed
+            (folder / "v1.metadata.json").unlink()
+            assert iceberg(folder.parent).size() == 2
     source: Any = iceberg(folder.parent)
     source.renewed_every_s = 0
     assert len(source.lookup(pa.table({"k": [2, 7]}))) == 1
@@ -739,6 +744,21 @@ def test_a_server_that_does_not_answer_is_an_error(monkeypatch: pytest.MonkeyPat
     for thread in threading.enumerate():
         if thread.name.startswith("bsjoin: iceberg"):
             thread.join()
+
+
+def test_what_opens_when_nobody_waits_any_more_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("bsjoin.sources.lakes.lake_table._LONGEST_S", 0.1)
+    source, answers, closed = delta("s3://nowhere/t"), threading.Event(), threading.Event()
+    table = SimpleNamespace(close=closed.set)
+    monkeypatch.setattr(source, "_open", lambda: answers.wait() and table)
+    with pytest.raises(SourceError, match="no answer within"):
+        _ = source.schema
+    answers.set()
+    for thread in threading.enumerate():
+        if thread.name.startswith("bsjoin: delta"):
+            thread.join()
+    gc.collect()
+    assert closed.is_set()
 
 
 def test_credentials_are_in_no_message(tmp_path: Path) -> None:

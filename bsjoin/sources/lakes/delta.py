@@ -61,10 +61,10 @@ def delta(
 
     A look-up reads only files whose statistics in the table's log admit one of the keys, and of
     them the row groups that do, unless deletion vectors or row tracking are enabled. Keys of
-    floating-point numbers, decimals of more than 15 digits, booleans and binary values read all
-    files: sort or partition the table by another column of the key. A new version is seen within
-    three seconds, a folder that was deleted and written again within 60; the columns and types stay
-    those of the call.
+    floating-point numbers, decimals of more than 15 digits, booleans, binary values, ``CHAR(n)``
+    and texts with a collation read all files: sort or partition the table by another column of the
+    key. A new version is seen within three seconds, a folder that was deleted and written again
+    within 60; the columns and types stay those of the call.
 
     Args:
         path: the table's folder, or a URL that deltalake knows, such as ``s3://bucket/table``,
@@ -74,7 +74,9 @@ def delta(
         storage_options: credentials and settings of the store, as deltalake documents them. No
             message shows the credentials. ``None`` (default): those of the environment.
         schema: Arrow types for some or all columns, to which the values are cast; a value that does
-            not fit is an error. ``None`` (default): the types of the table.
+            not fit is an error. Texts that Spark pads (``CHAR(n)``) or compares by a collation need
+            one, also where no join selects them: ``pyarrow.string()``, for ``array<char(5)>``
+            ``pyarrow.list_(pyarrow.string())``. ``None`` (default): the types of the table.
         unique: whether a key has at most one row. ``None`` (default): False, because the format
             does not guarantee it.
         max_keys: the maximum number of keys per look-up; default 10,000.

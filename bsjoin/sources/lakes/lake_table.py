@@ -14,6 +14,7 @@ from bsjoin._secrets import scrubbed
 from bsjoin.errors import ArgumentError, DataError, SourceError
 from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges, ranges_of
+from bsjoin.sources.session import Session
 from bsjoin.sources.table import Declared, Table
 from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.transient import TransientSourceError
@@ -214,7 +215,9 @@ class LakeTable(Table):
         """The table at the newest snapshot, which is asked for again after a few seconds."""
         now, table = time.monotonic(), self._session.current()
         if table is None:
-            table = run_with_timeout(_LONGEST_S, self._open, repr(self))
+            opened = Session()  # it closes what comes when nobody waits any more
+            run_with_timeout(_LONGEST_S, lambda: opened.hold(self._open()), repr(self))
+            table, opened.held = opened.current(), None
         elif self._pinned or now - self._renewed_at < self.renewed_every_s:
             return table
         else:

@@ -62,11 +62,11 @@ def _newest(load_file_io: Any, folder: str) -> str:
     if not (text.isascii() and text.isdigit()):
         return os.path.join(folder, "metadata", f"{text}.metadata.json")
     found = os.path.join(folder, "metadata", f"v{text}{_ENDINGS[0]}")
-    # A writer may have stopped before it wrote the hint.
+    # A writer may have stopped before it wrote the hint, whose own file may be removed by then.
     for number in range(int(text), int(text) + _MOST_NEWER):
         places = [os.path.join(folder, "metadata", f"v{number}{ending}") for ending in _ENDINGS]
         newer = next((place for place in places if io.new_input(place).exists()), None)
-        if newer is None:
+        if newer is None and number > int(text):
             break
-        found = newer
+        found = newer or found
     return found
