@@ -230,12 +230,14 @@ def test_a_query_tells_the_version(
 def test_the_hour_that_a_clock_shows_twice_has_two_versions(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with monkeypatch.context() as patch:
-        patch.setenv("TZ", "Europe/Berlin")
+    queries = [f"SELECT timestamp_seconds({at})" for at in (1_792_888_200, 1_792_891_800)]
+    try:
+        with monkeypatch.context() as patch:
+            patch.setenv("TZ", "Europe/Berlin")
+            time.tzset()
+            told = [QuerySource(spark.range(1), query).version() for query in queries]
+    finally:
         time.tzset()
-        queries = [f"SELECT timestamp_seconds({at})" for at in (1_792_888_200, 1_792_891_800)]
-        told = [QuerySource(spark.range(1), query).version() for query in queries]
-    time.tzset()
     assert [one and one.version for one in told] == [
         "2026-10-25 02:30:00", "2026-10-25 02:30:00 again",
     ]  # fmt: skip

@@ -111,6 +111,11 @@ def test_types_of_the_user_do_not_prune_wrongly(tmp_path: Path) -> None:
     source = parquet(tmp_path / "a.parquet", schema={"k": pa.int64()})
     assert source.schema == pa.schema([("k", pa.int64())])
     assert read_by(source, k=[5, 99, 100]) == ([repr({"k": 5}), repr({"k": 99})], 10)
+    flags = pa.table({"k": [0, 9], "b": [0, 1]})
+    written(tmp_path / "b.parquet", flags)
+    source = parquet(tmp_path / "b.parquet", schema={"b": pa.bool_()})
+    assert read_by(source, k=[5]) == ([], 1)
+    assert source.lookup(flags.select(["k"]))["b"].to_pylist() == [False, True]
 
 
 def test_times_of_the_legacy_calendar_have_no_bounds(tmp_path: Path) -> None:
@@ -206,7 +211,9 @@ def test_a_file_that_is_replaced_is_not_read_by_the_footer_of_the_old_one(tmp_pa
     for read in (lambda: source.lookup(asked), lambda: [*source.scan()]):
         assert source.lookup(asked).to_pylist() == [{"k": 3, "v": 53}]
         columns = dict(reversed(columns.items()))
+        changed_at = path.stat().st_mtime_ns + 1_000_000_000
         written(path, pa.table(columns), **options)
+        os.utime(path, ns=(changed_at, changed_at))  # not the same, however coarse its clock
         with pytest.raises((TransientSourceError, SourceError), match="was replaced while"):
             read()
 

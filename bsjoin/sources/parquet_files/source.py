@@ -53,7 +53,9 @@ def parquet(
 
     A look-up reads only the row groups whose minimum and maximum statistics admit one of the keys
     (also called zone maps); sorted files benefit most. New, removed and changed files are detected
-    within three seconds; the columns and types stay.
+    within three seconds; the columns and types stay. Until then the footer of a remote file that
+    was replaced may be the old one, whose places are read of the new file: write files of new
+    names there. A local one is an error then, which is asked again.
 
     Args:
         path: a file, a folder (Hive partitioning: ``column=value`` subfolders are columns), or an
