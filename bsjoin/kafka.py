@@ -6,6 +6,7 @@ is for Spark's Kafka sink, which sends each row to the topic in its column ``top
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ WAITED_SINCE = "bsjoin-waited-since"
 routed, too, it does not wait yet."""
 
 _OBSERVED = "bsjoin.kafka.route "
+_CALLS = itertools.count()
 _FOR_EVER_MS = 1 << 62
 _EPOCH = "TIMESTAMP_LTZ '1970-01-01 00:00:00Z'"
 _HEADERS = "array<struct<key: string, value: binary>>"
@@ -141,6 +143,7 @@ def route(
     if in_jvm:
         sent = F.expr(call("routed headers", headers, hit, at))
         places = {"topic": topic, "retry": retry, "dead": dead, "patience_ms": patience_ms}
+        places["call"] = next(_CALLS)
         # It counts, in plans of the session: see RouteStrategy.java.
         to = F.expr(call("routed topic", headers, hit, at, once=True, **places))
     else:
@@ -243,8 +246,8 @@ def progress(query: Any) -> list[RouteProgress]:
 
     Returns:
         A list of :class:`RouteProgress`, oldest micro-batch first; empty for another query. Where
-        the JVM counts (a session that has bsjoin's jar), a function for ``foreachBatch`` may route,
-        too: of several actions on its rows, that one counts which had most.
+        the JVM counts (a classic session that has bsjoin's jar), a function for ``foreachBatch``
+        may route, too: of several actions on the rows of a call, that one counts which had most.
 
     Raises:
         ArgumentError: it is something else.
@@ -282,6 +285,7 @@ class _Routed:
     execution: str | None
     topic: str
     retry: str | None = None
+    call: int = 0
     found: int = 0
     recovered: int = 0
     waiting: int = 0
@@ -324,15 +328,18 @@ def _counted(batches: Sequence[Any], spark: Any) -> Callable[[Any], list[_Routed
 
 
 def _of_topics(actions: Iterable[_Routed]) -> dict[str, _Routed]:
-    """What became of the rows by topic: of that action in ``foreachBatch`` that had most."""
-    by_action: dict[tuple[str, str | None], _Routed] = {}
+    """What became of the rows by topic: of that action that had most rows of a call."""
+    by_action: dict[tuple[str, int, str | None], _Routed] = {}
     for one in actions:
-        key = one.topic, one.execution
+        key = one.topic, one.call, one.execution
         by_action[key] = by_action[key] + one if key in by_action else one
+    by_call: dict[tuple[str, int], _Routed] = {}
+    for (topic, number, _), one in by_action.items():
+        if (topic, number) not in by_call or one.rows > by_call[topic, number].rows:
+            by_call[topic, number] = one
     found: dict[str, _Routed] = {}
-    for (topic, _), one in by_action.items():
-        if topic not in found or one.rows > found[topic].rows:
-            found[topic] = one
+    for (topic, _), one in by_call.items():
+        found[topic] = found[topic] + one if topic in found else one
     return found
 
 

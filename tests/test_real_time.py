@@ -85,7 +85,7 @@ def test_each_row_is_answered_from_rows_that_are_fresh_at_its_own_time(
     table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
     manifest = json.loads((tmp_path / "t" / "versions" / "00000001.json").read_text())
     read_s = manifest["created_at_us"] / 1e6 - manifest["build_s"]
-    limit = timedelta(seconds=time.time() - read_s + 4)
+    limit = timedelta(seconds=time.time() - read_s + 8)
     BatchTable.open(table.path, max_staleness=limit).register(spark, "guarded")
     clock = "left(reflect('java.lang.Thread', 'sleep', 2L), 0)"
     clock = f"concat({clock}, reflect('java.lang.System', 'currentTimeMillis')) AS at"

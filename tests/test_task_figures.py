@@ -17,7 +17,7 @@ from bsjoin import BatchTable
 from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, LookupMetrics
 from bsjoin.metrics.lines import to_line
 from bsjoin.metrics.observing import LINES
-from bsjoin.metrics.progress import ObservedProgress
+from bsjoin.metrics.progress import ObservedProgress, _cache
 from bsjoin.metrics.tasks import MicroBatches, TaskMetrics
 from bsjoin.plan import FIGURES
 
@@ -81,8 +81,9 @@ def test_an_earlier_run_does_not_answer_for_a_later_one(kept: MicroBatches) -> N
     kept.take([replace(ONE, run=first)])
     assert tasks(kept, run=first) == {"join": "1"}
     assert tasks(kept, run=second) == {}
-    kept.take([replace(ONE, run="a name of my jobs", line="2")])
-    assert tasks(kept, run=second) == {"join": "2"}
+    groups = [f"the jobs of table {n}" for n in range(12)]
+    kept.take([replace(ONE, run=run, name=run, line="2") for run in groups])
+    assert tasks(kept, run=second) == dict.fromkeys(groups, "2")
 
 
 def test_a_micro_batch_that_fails_for_ever_takes_no_more_memory(kept: MicroBatches) -> None:
@@ -105,10 +106,17 @@ def test_shares_of_keys_are_of_rows_and_not_of_samples() -> None:
     one = ObservedProgress(0, "", {f"{FIGURES}{plan}": {LINES: counted}})
     (join,) = bsjoin.progress(SimpleNamespace(recentProgress=[one]))
     assert join.cache is not None
-    assert [(key, round(share, 3)) for key, share in join.cache.hottest] == [
-        ("a", 0.5),
-        ("b", 0.25),
+    shares = [(key, round(share, 3)) for key, share in join.cache.hottest]
+    assert shares == [("a", 0.5), ("b", 0.25)]
+
+
+def test_keys_that_are_there_by_chance_take_no_places() -> None:
+    chance = [
+        LookupMetrics(misses=900_000, sampled=256, hottest=[(f"{n}{i}", 2) for i in range(5)])
+        for n in range(3)
     ]
+    own = LookupMetrics(misses=10_000, sampled=256, hottest=[("a", 128)])
+    assert [key for key, _ in _cache([*chance, own]).hottest] == ["a"]
 
 
 def test_the_last_micro_batches_of_the_last_queries_are_remembered(kept: MicroBatches) -> None:

@@ -355,6 +355,8 @@ def _cache(lookups: Sequence[LookupMetrics]) -> CacheProgress:
             seen[key] += count
             rows_of[key] += count / one.sampled * one.looked_up
     looked_up = sum(one.looked_up for one in lookups)
+    frequent = (key for key in rows_of if seen[key] > _CHANCE and rows_of[key] > _LEAST * looked_up)
+    hottest = sorted(frequent, key=lambda key: -rows_of[key])
     hosts: dict[str, tuple[int, int]] = {}
     for one in lookups:
         rows, held = hosts.get(one.host, (0, 0))
@@ -367,10 +369,6 @@ def _cache(lookups: Sequence[LookupMetrics]) -> CacheProgress:
         load_ms_p99=p99,
         rows=max((one.rows for one in lookups), default=0),
         bytes=max((one.bytes for one in lookups), default=0),
-        hottest=tuple(
-            (key, rows / looked_up)
-            for key, rows in sorted(rows_of.items(), key=lambda one: -one[1])[:_HOTTEST]
-            if seen[key] > _CHANCE and rows > _LEAST * looked_up
-        ),
+        hottest=tuple((key, rows_of[key] / looked_up) for key in hottest[:_HOTTEST]),
         hosts=tuple((host, *held) for host, held in sorted(hosts.items()) if host),
     )

@@ -141,8 +141,8 @@ class MicroBatches:
         batches = self._found.setdefault(query, OrderedDict())
         runs = batches.setdefault(batch, {})
         found = runs[run] = runs.pop(run) if run in runs else _Run()
-        while len(runs) > _RUNS:
-            del runs[next(iter(runs))]
+        for old in [name for name in runs if _is_run(name)][:-_RUNS]:  # others are job groups
+            del runs[old]
         # The one that runs has no progress yet.
         while len(batches) > self._batches + 1:
             batches.popitem(last=False)

@@ -489,6 +489,8 @@ class StorageLocation:
                 todo = (
                     "Free space for this host's copies in the folder for temporary files (TMPDIR)"
                 )
+                if self.is_local:
+                    todo = "Free space there"
                 if writes:
                     todo = "The unfinished table is not published; free space or choose another "
                     todo += "store path"

@@ -58,6 +58,7 @@ class RemoteFiles:
 
     def __init__(self, url: str):
         self._url = url
+        self._refuses = False
         self._fs, self.root = self._quietly(lambda: opened(url))
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
@@ -91,7 +92,8 @@ class RemoteFiles:
         replaced. (https://filesystem-spec.readthedocs.io/en/latest/features.html)
         """
         if "mode" in inspect.signature(self._fs.pipe_file).parameters:
-            for pause_s in _PAUSES_S:
+            # One that has refused for good is asked once.
+            for pause_s in _PAUSES_S[-1:] if self._refuses else _PAUSES_S:
                 try:
                     self.pipe_file(path, content, mode="create")
                     return True
@@ -102,6 +104,9 @@ class RemoteFiles:
                     if self.exists(path):
                         return self._holds(path, content)
                 time.sleep(pause_s)
+            self.pipe_file(path, content)
+            self._refuses = True
+            return True
         self.pipe_file(path, content)
         return True
 

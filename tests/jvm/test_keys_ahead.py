@@ -120,6 +120,18 @@ def test_other_keys_are_not_looked_for(
     assert ahead(spark, partial(stream.selectExpr("id", day).join, table, "d", "left")) == 0
 
 
+def test_a_constant_key_is_found_as_it_is(
+    spark: SparkSession, stream: DataFrame, tmp_path: Path
+) -> None:
+    """Tables without keys have a constant, too: the hash that all of their rows have."""
+    table = BatchTable.build(spark.sql(TABLES["far"]), on="k", path=tmp_path / "t")
+    with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
+        for number in (0, 1):
+            rows = stream.withColumn("k", F.lit(number * STEP).cast("long"))
+            found = table.join(rows, how="left").select("v").distinct().collect()
+            assert [row.v for row in found] == [number]
+
+
 QUERIES: dict[str, Callable[[Tables, DataFrame], DataFrame]] = {
     "rows are dropped before": lambda t, s: s.where("id % 5 < 3 AND s <> 's9'").join(t["far"], "k"),
     "columns and the key are computed before": lambda t, s: s.selectExpr(

@@ -196,9 +196,11 @@ class Refusing(Exclusive):
     """The same on a store that does not know how."""
 
     protocol = "refusing"
+    asked = 0
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **named: Any) -> None:
         if mode == "create":
+            Refusing.asked += 1
             raise ValueError("Unknown parameter in input: IfNoneMatch")
         super().pipe_file(path, value)
 
@@ -249,6 +251,7 @@ def test_of_two_that_create_a_file_at_once_one_does(kind: type[Exclusive]) -> No
     assert location.read("versions/1") == (b"one" if exclusive else b"other")
     assert location.create("marks/1", b"")
     assert location.size("marks/1") == 0
+    assert kind is not Refusing or Refusing.asked == 5  # thrice for the first one, to be sure
 
 
 class Listing(MemoryFileSystem):

@@ -141,8 +141,8 @@ def _written(
         return []
     hashes = np.concatenate([part.hashes for part in parts])
     size = sum(part.segment.info.bytes * len(part.rows) / part.segment.info.rows for part in parts)
-    # A column of texts may be most of it.
-    least = max(math.ceil(size / LARGEST), -(-len(hashes) // MOST_ROWS))
+    # A column of texts may be most of it; parts of equal numbers of rows differ.
+    least = max(math.ceil(size / (LARGEST // 32 * 31)), -(-len(hashes) // MOST_ROWS))
     count = max(least, round(size / segment_bytes))
     cuts = np.quantile(hashes, np.arange(1, count) / count, method="lower") if count > 1 else []
     bounds = [LEAST, *sorted({int(cut) for cut in cuts} - {LEAST}), GREATEST + 1]

@@ -2,7 +2,6 @@ package bsjoin.jvm.kafka;
 
 import bsjoin.jvm.spark.BatchFigures;
 import bsjoin.jvm.spark.Scala;
-import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
@@ -29,14 +28,17 @@ import scala.collection.immutable.Seq;
 public final class RouteStrategy extends SparkStrategy {
   public static final String FIGURES = "routes";
 
-  private static final ObjectMapper JSON = new ObjectMapper();
+  private static volatile boolean hasFailed;
 
   @Override
   public Seq<SparkPlan> apply(LogicalPlan plan) {
     try {
       return plan instanceof Project selection ? counting(selection) : Scala.seq();
     } catch (LinkageError e) {
-      LoggerFactory.getLogger("bsjoin").warn("bsjoin: rows of kafka.route are not counted", e);
+      if (!hasFailed) {
+        hasFailed = true;
+        LoggerFactory.getLogger("bsjoin").warn("bsjoin: rows of kafka.route are not counted", e);
+      }
       return Scala.seq();
     }
   }
@@ -76,7 +78,8 @@ public final class RouteStrategy extends SparkStrategy {
     RouteCounts counts = new RouteCounts(context);
     BatchFigures.Batch batch = BatchFigures.current(context);
     if (batch != null) {
-      ObjectNode described = batch.described().put("topic", topic.topic()).put("retry", topic.retry());
+      ObjectNode described = batch.described();
+      topic.describe(described);
       BatchFigures.add(
           FIGURES,
           batch,

@@ -3,6 +3,7 @@ package bsjoin.jvm.kafka;
 import bsjoin.jvm.kafka.RouteCounts.Outcome;
 import bsjoin.jvm.spark.Function;
 import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.charset.StandardCharsets;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -103,6 +104,7 @@ public abstract class Routed<R> extends Function<R> {
     private final UTF8String retry;
     private final UTF8String dead;
     private final long patienceMs;
+    private final long call;
     private final RouteCounts counts; // null: of a plan that is not executed
 
     public Topic(String spec, JsonNode node) {
@@ -111,6 +113,7 @@ public abstract class Routed<R> extends Function<R> {
       retry = UTF8String.fromString(node.path("retry").asText());
       dead = UTF8String.fromString(node.path("dead").asText());
       patienceMs = node.path("patience_ms").asLong();
+      call = node.path("call").asLong();
       counts = null;
     }
 
@@ -120,6 +123,7 @@ public abstract class Routed<R> extends Function<R> {
       retry = of.retry;
       dead = of.dead;
       patienceMs = of.patienceMs;
+      call = of.call;
       this.counts = counts;
     }
 
@@ -131,12 +135,9 @@ public abstract class Routed<R> extends Function<R> {
       return counts != null;
     }
 
-    String topic() {
-      return topic.toString();
-    }
-
-    String retry() {
-      return retry.toString();
+    /** Which call it is, for its figures. */
+    void describe(ObjectNode figures) {
+      figures.put("topic", topic.toString()).put("retry", retry.toString()).put("call", call);
     }
 
     @Override

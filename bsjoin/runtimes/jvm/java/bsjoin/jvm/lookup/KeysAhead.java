@@ -122,7 +122,8 @@ public final class KeysAhead implements Serializable {
     if (finder.isRun() && arguments.get(searched + 1) instanceof Bound bound) {
       last = point(bound, input, 1);
     }
-    boolean hasKey = !(arguments.get(0) instanceof Literal); // else all rows have the same
+    // Else all rows have the same: that of tables without keys, which is found as a hash.
+    boolean hasKey = finder.isByOneKey() || !(arguments.get(0) instanceof Literal);
     if (key == null && hasKey || point == null && isRange) {
       return null;
     }

@@ -53,7 +53,7 @@ public final class Planner {
       Object made = Class.forName("bsjoin.jvm.kafka.RouteStrategy").getConstructor().newInstance();
       strategies.add(0, (SparkStrategy) made);
     } catch (ReflectiveOperationException | LinkageError e) {
-      LoggerFactory.getLogger("bsjoin").debug("bsjoin: rows of kafka.route are not counted", e);
+      LoggerFactory.getLogger("bsjoin").warn("bsjoin: rows of kafka.route are not counted", e);
     }
   }
 

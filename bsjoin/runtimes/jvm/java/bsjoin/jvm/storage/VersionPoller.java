@@ -55,7 +55,15 @@ public final class VersionPoller {
     Table.Active found = current;
     // A look that takes long finds out too late that there was no refresh.
     boolean isFresh = found.untilUs() == Long.MAX_VALUE || now() <= found.untilUs();
-    return isFresh ? found.version() : table.at(now()).version();
+    return isFresh ? found.version() : looked();
+  }
+
+  /** What a row finds itself, and the next ones with it. */
+  private synchronized Version looked() {
+    if (now() > current.untilUs()) {
+      current = table.at(now());
+    }
+    return current.version();
   }
 
   private void look() {
