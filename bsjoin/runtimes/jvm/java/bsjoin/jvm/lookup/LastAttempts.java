@@ -13,7 +13,7 @@ import scala.Option;
  * <p>Of rows that are computed again, for another action or after a failure, the last time counts, as
  * for Spark's {@code observe}. Before Spark 4.2 each time counts.
  */
-public final class LastAttempts {
+final class LastAttempts {
   private static final Methods METHODS = methods(); // since Spark 4.2; null before
 
   /** What makes such a metric, the last RDD that it has counted rows of, and its value there. */
@@ -36,13 +36,13 @@ public final class LastAttempts {
     }
   }
 
-  public static SQLMetric metric(SparkContext context, String name) {
+  static SQLMetric metric(SparkContext context, String name) {
     Object made = METHODS == null ? null : called(METHODS.make, METHODS.maker, context, name);
     return made instanceof SQLMetric found ? found : SQLMetrics.createMetric(context, name);
   }
 
   /** What some metrics of the same rows have counted: all of one RDD. */
-  public static long[] values(SQLMetric... counted) {
+  static long[] values(SQLMetric... counted) {
     Integer last = null; // a metric that no task has added to has none
     for (SQLMetric one : counted) {
       Object rdd = METHODS == null ? null : called(METHODS.rdd, one);
