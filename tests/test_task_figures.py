@@ -82,8 +82,9 @@ def test_an_earlier_run_does_not_answer_for_a_later_one(kept: MicroBatches) -> N
     assert tasks(kept, run=first) == {"join": "1"}
     assert tasks(kept, run=second) == {}
     groups = [f"the jobs of table {n}" for n in range(12)]
-    kept.take([replace(ONE, run=run, name=run, line="2") for run in groups])
-    assert tasks(kept, run=second) == dict.fromkeys(groups, "2")
+    for name in groups:
+        kept.observe("q", name, 3, name, lambda: {"rows": 2})
+    assert kept.of("q", second, 3) == {name: {"rows": 2} for name in groups}
 
 
 def test_a_micro_batch_that_fails_for_ever_takes_no_more_memory(kept: MicroBatches) -> None:
