@@ -60,7 +60,7 @@ def secrets_in_words(words: Iterable[str]) -> tuple[str, ...]:
 
     Example:
         >>> secrets_in_words(["--conf=spark.hadoop.fs.s3a.secret.key=a=bc", "s3://b?sas=def"])
-        ('a=bc', 'def')
+        ('a%3Dbc', 'a=bc', 'def')
     """
     found: set[str] = set()
     for word in words:
