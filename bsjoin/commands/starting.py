@@ -58,6 +58,8 @@ def pairs(texts: list[str], option: str) -> dict[str, str]:
 def secrets_in_words(words: Iterable[str]) -> tuple[str, ...]:
     """The secrets in the words of a command, the longest first: in URLs, and in NAME=VALUE.
 
+    One with characters that URLs quote may be told in either form.
+
     Example:
         >>> secrets_in_words(["--conf=spark.hadoop.fs.s3a.secret.key=a=bc", "s3://b?sas=def"])
         ('a%3Dbc', 'a=bc', 'def')
