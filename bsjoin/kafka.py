@@ -247,7 +247,8 @@ def progress(query: Any) -> list[RouteProgress]:
     Returns:
         A list of :class:`RouteProgress`, oldest micro-batch first; empty for another query. Where
         the JVM counts (a classic session that has bsjoin's jar), a function for ``foreachBatch``
-        may route, too: of several actions on the rows of a call, that one counts which had most.
+        may route, too: of several actions on the rows of a call, that one counts which had most,
+        and several calls add up.
 
     Raises:
         ArgumentError: it is something else.

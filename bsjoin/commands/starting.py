@@ -69,8 +69,11 @@ def secrets_in_words(words: Iterable[str]) -> tuple[str, ...]:
         found.update(secrets_of(word))
         parts = word.split("=")
         for at in range(1, len(parts)):
-            name = "=".join(parts[:at]).rpartition("/")[2]  # of a folder day=1 it is the last part
-            found.update(secrets_in({name: "=".join(parts[at:])}))
+            name, value = "=".join(parts[:at]), "=".join(parts[at:])
+            # Of a folder /tokens/day=1 the name is the last part; one such as key is a column.
+            folder, _, last = name.rpartition("/")
+            if not folder or secrets_in({f"_{last}": value}):
+                found.update(secrets_in({last: value}))
     return tuple(sorted(found, key=lambda secret: (-len(secret), secret)))
 
 

@@ -21,6 +21,7 @@ from typing import Any
 from cachetools import LRUCache
 
 _QUERIES = 64
+_GROUPS = 1_000
 _RUNS = 8  # of a micro-batch: one that fails may run again for ever
 
 
@@ -141,7 +142,8 @@ class MicroBatches:
         batches = self._found.setdefault(query, OrderedDict())
         runs = batches.setdefault(batch, {})
         found = runs[run] = runs.pop(run) if run in runs else _Run()
-        for old in [name for name in runs if _is_run(name)][:-_RUNS]:  # others are job groups
+        groups = [name for name in runs if not _is_run(name)]
+        for old in (*[name for name in runs if _is_run(name)][:-_RUNS], *groups[:-_GROUPS]):
             del runs[old]
         # The one that runs has no progress yet.
         while len(batches) > self._batches + 1:

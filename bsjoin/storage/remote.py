@@ -96,8 +96,10 @@ class RemoteFiles:
             for pause_s in _PAUSES_S[-1:] if self._refuses else _PAUSES_S:
                 try:
                     self.pipe_file(path, content, mode="create")
+                    self._refuses = False
                     return True
                 except FileExistsError:
+                    self._refuses = False
                     return self._holds(path, content)
                 except (OSError, StoreError):
                     # A store that is busy knows them; not every one of S3's kind, or client, does.

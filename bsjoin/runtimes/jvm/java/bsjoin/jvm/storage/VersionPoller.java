@@ -61,7 +61,11 @@ public final class VersionPoller {
   /** What a row finds itself, and the next ones with it. */
   private synchronized Version looked() {
     if (now() > current.untilUs()) {
-      current = table.at(now());
+      Table.Active found = table.at(now());
+      if (found.version() != current.version()) {
+        found.version().openColumnsOf(current.version());
+      }
+      current = found;
     }
     return current.version();
   }
