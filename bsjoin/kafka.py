@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -17,8 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
 from bsjoin.errors import ArgumentError, ColumnError, suggest
-from bsjoin.metrics.counted import figures
-from bsjoin.metrics.progress import is_idle, observed_row
+from bsjoin.metrics.progress import counted_in, observed_row
 from bsjoin.runtimes.jvm.attach import call, is_attached, lacks_planner
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_dataframe
@@ -262,7 +261,7 @@ def progress(query: Any) -> list[RouteProgress]:
         raise ArgumentError(
             f"progress() of a {type(query).__name__}: give a StreamingQuery, or the progress of one"
         )
-    counted = _counted(batches, compat.session_of(query))
+    counted = counted_in(_Routed, "routes", batches, compat.session_of(query))
     return [
         RouteProgress(
             batch_id=batch.batchId,
@@ -306,26 +305,6 @@ def _observed(batch: Any) -> Iterator[_Routed]:
     for name, row in batch.observedMetrics.items():
         if name.startswith(_OBSERVED):
             yield _Routed(batch.batchId, None, name.removeprefix(_OBSERVED), **observed_row(row))
-
-
-def _counted(batches: Sequence[Any], spark: Any) -> Callable[[Any], list[_Routed]]:
-    """What gives what the JVM has counted in a micro-batch."""
-
-    def is_counted(batch: Any) -> bool:
-        return hasattr(batch, "runId") and not is_idle(batch)
-
-    runs: dict[str, list[int]] = {}
-    for batch in filter(is_counted, batches):
-        runs.setdefault(str(batch.runId), []).append(batch.batchId)
-    found: dict[tuple[str, int], list[_Routed]] = {}
-    for run, numbers in runs.items():
-        for one in figures(_Routed, "routes", run, min(numbers), max(numbers), spark):
-            found.setdefault((run, one.batch), []).append(one)
-
-    def of(batch: Any) -> list[_Routed]:
-        return found.get((str(batch.runId), batch.batchId), []) if is_counted(batch) else []
-
-    return of
 
 
 def _of_topics(actions: Iterable[_Routed]) -> dict[str, _Routed]:

@@ -333,7 +333,7 @@ def test_routes_are_asked_for_at_once_in_the_session_of_the_query(
         asked.append((kind, *given))
         return [record(batch, None, "named", found=3) for batch in (0, 1)]
 
-    monkeypatch.setattr("bsjoin.kafka.figures", figures)
+    monkeypatch.setattr("bsjoin.metrics.progress.figures", figures)
     monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: [])
     waits = ended(1, numInputRows=0, durationMs={})
     known = Totals()
@@ -461,12 +461,19 @@ def test_a_line_a_minute_and_one_at_the_end(
             monitoring.ProgressLog(every=every)
 
 
-def test_lines_of_two_queries_with_one_name_are_told_apart(
+@pytest.fixture
+def log(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+) -> monitoring.ProgressLog:
+    """A log of queries whose micro-batches have one join each."""
     caplog.set_level(logging.INFO, "bsjoin")
     monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: [cycle(0)])
-    log = monitoring.ProgressLog()
+    return monitoring.ProgressLog()
+
+
+def test_lines_of_two_queries_with_one_name_are_told_apart(
+    log: monitoring.ProgressLog, caplog: pytest.LogCaptureFixture
+) -> None:
     for query in ("one", "two"):
         log.onQueryProgress(SimpleNamespace(progress=ended(0, id=query)))
     for query in ("one", "two"):
@@ -476,11 +483,8 @@ def test_lines_of_two_queries_with_one_name_are_told_apart(
 
 
 def test_a_line_is_one_whatever_a_query_is_called(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    log: monitoring.ProgressLog, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logging.INFO, "bsjoin")
-    monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: [cycle(0)])
-    log = monitoring.ProgressLog()
     log.onQueryProgress(SimpleNamespace(progress=ended(0, name="a\n2026 ERROR \x1b[31m")))
     log.onQueryTerminated(SimpleNamespace(id="q"))
     assert caplog.messages[0].startswith(r"bsjoin: query a\n2026 ERROR \x1b[31m: 1 micro-batch;")

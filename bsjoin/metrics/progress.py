@@ -6,16 +6,16 @@ import itertools
 import json
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from pyspark.sql import is_remote
 
 from bsjoin.errors import ArgumentError, NotReportedWarning
 from bsjoin.metrics import reports
-from bsjoin.metrics.counted import counted, joins_of
+from bsjoin.metrics.counted import figures, joins_of
 from bsjoin.metrics.join_metrics import JoinLabel, JoinMetrics, LookupMetrics, OperatorMetrics
 from bsjoin.metrics.lines import read
 from bsjoin.metrics.numbers import number_of_reported
@@ -145,23 +145,14 @@ class _Apart:
 
     def __init__(self, query: Any, recent: Iterable[Any]):
         self._query = query
-        self._operators: dict[tuple[str, int], list[OperatorMetrics]] = {}
+        self._operators = counted_in(OperatorMetrics, "joins", recent, compat.session_of(query))
         self._reports: dict[str, dict[int, str]] = {}
-        runs: dict[str, list[int]] = {}
-        for one in recent:
-            if not isinstance(one, ObservedProgress) and not is_idle(one):
-                runs.setdefault(str(one.runId), []).append(one.batchId)
-        spark = compat.session_of(query)
-        for run, batches in runs.items():
-            for operator in counted(run, min(batches), max(batches), spark):
-                self._operators.setdefault((run, operator.batch), []).append(operator)
 
     def operators(self, one: Any) -> tuple[str, Sequence[OperatorMetrics]]:
         """Return the name of the query, and the joins in the JVM of one micro-batch."""
         if isinstance(one, ObservedProgress):
             return one.query, one.operators
-        executed = self._operators.get((str(one.runId), one.batchId), [])
-        return str(one.id), [] if is_idle(one) else executed
+        return str(one.id), self._operators(one)
 
     def reported(self, one: Any) -> list[CycleProgress] | None:
         """The joins of its function on a Connect server; None if they were not reported."""
@@ -180,6 +171,36 @@ class _Apart:
             )
             for cycle in line
         ]
+
+
+class _OfBatch(Protocol):
+    @property
+    def batch(self) -> int: ...
+
+
+Counted = TypeVar("Counted", bound=_OfBatch)
+
+
+def counted_in(
+    record: type[Counted], kind: str, recent: Iterable[Any], spark: Any
+) -> Callable[[Any], list[Counted]]:
+    """What gives the figures that the JVM has counted in one of some micro-batches."""
+
+    def is_counted(one: Any) -> bool:
+        return hasattr(one, "runId") and not is_idle(one)
+
+    runs: dict[str, list[int]] = {}
+    for one in filter(is_counted, recent):
+        runs.setdefault(str(one.runId), []).append(one.batchId)
+    found: dict[tuple[str, int], list[Counted]] = {}
+    for run, numbers in runs.items():
+        for each in figures(record, kind, run, min(numbers), max(numbers), spark):
+            found.setdefault((run, each.batch), []).append(each)
+
+    def of(one: Any) -> list[Counted]:
+        return found.get((str(one.runId), one.batchId), []) if is_counted(one) else []
+
+    return of
 
 
 def _has_run_a_function(one: Any) -> bool:

@@ -486,14 +486,14 @@ class StorageLocation:
         except OSError as error:
             _hide_paths(error)
             if error.errno in _FULL:
-                todo = (
-                    "Free space for this host's copies in the folder for temporary files (TMPDIR)"
-                )
-                if self.is_local:
-                    todo = "Free space there"
                 if writes:
                     todo = "The unfinished table is not published; free space or choose another "
                     todo += "store path"
+                elif self.is_local:
+                    todo = "Free space there"
+                else:
+                    todo = "Free space for this host's copies in the folder for temporary files "
+                    todo += "(TMPDIR)"
                 raise StoreFullError(
                     f"cannot {doing} in {str(self)!r}: no space left on the device. {todo}"
                 ) from error

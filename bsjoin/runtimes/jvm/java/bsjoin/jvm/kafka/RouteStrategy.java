@@ -26,8 +26,6 @@ import scala.collection.immutable.Seq;
  * and sent in each micro-batch: more than all of its rows.
  */
 public final class RouteStrategy extends SparkStrategy {
-  public static final String FIGURES = "routes";
-
   private static volatile boolean hasFailed;
 
   @Override
@@ -81,15 +79,13 @@ public final class RouteStrategy extends SparkStrategy {
       ObjectNode described = batch.described();
       topic.describe(described);
       BatchFigures.add(
-          FIGURES,
+          "routes",
           batch,
+          described,
           () -> {
             long[] values = counts.values();
-            synchronized (described) {
-              for (RouteCounts.Outcome one : RouteCounts.Outcome.values()) {
-                described.put(one.toString(), values[one.ordinal()]);
-              }
-              return described.toString();
+            for (RouteCounts.Outcome one : RouteCounts.Outcome.values()) {
+              described.put(one.toString(), values[one.ordinal()]);
             }
           });
     }

@@ -57,13 +57,11 @@ public final class Figures extends Function<UTF8String> {
     int version = lookup.version();
     BatchFigures.add(
         JOINS,
-        batch, // names and numbers only: the plan holds the table's files
-        () -> {
-          synchronized (described) {
-            ObjectNode metrics = metrics(counts.values(), kind);
-            described.set("metrics", metrics.put("version", counts.newest(version)));
-            return described.toString();
-          }
+        batch,
+        described,
+        () -> { // with names and numbers only: the plan holds the table's files
+          ObjectNode metrics = metrics(counts.values(), kind);
+          described.set("metrics", metrics.put("version", counts.newest(version)));
         });
   }
 

@@ -77,8 +77,15 @@ public final class BatchFigures {
         System.getProperties().computeIfAbsent(PLACE + kind, place -> new LinkedHashMap<>());
   }
 
-  /** Keep what reads figures: a record. */
-  public static void add(String kind, Batch batch, Supplier<String> figures) {
+  /** Keep what puts the figures into a record as they are when it is asked for. */
+  public static void add(String kind, Batch batch, ObjectNode described, Runnable count) {
+    Supplier<String> figures =
+        () -> {
+          synchronized (described) {
+            count.run();
+            return described.toString();
+          }
+        };
     int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100"));
     Map<String, Map<Long, List<Supplier<String>>>> runs = runs(kind);
     synchronized (runs) {

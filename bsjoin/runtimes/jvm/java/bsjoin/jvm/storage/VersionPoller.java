@@ -61,22 +61,21 @@ public final class VersionPoller {
   /** What a row finds itself, and the next ones with it. */
   private synchronized Version looked() {
     if (now() > current.untilUs()) {
-      Table.Active found = table.at(now());
-      if (found.version() != current.version()) {
-        found.version().openColumnsOf(current.version());
-      }
-      current = found;
+      take(table.at(now()));
     }
     return current.version();
   }
 
+  private void take(Table.Active found) {
+    if (current != null && found.version() != current.version()) {
+      found.version().openColumnsOf(current.version());
+    }
+    current = found;
+  }
+
   private void look() {
     try {
-      Table.Active found = table.at(now()); // which fails if the table was built again
-      if (current != null && found.version() != current.version()) {
-        found.version().openColumnsOf(current.version());
-      }
-      current = found;
+      take(table.at(now())); // which fails if the table was built again
       failures = 0;
       failure = null;
     } catch (RuntimeException | Error e) { // which would end the looks without a word
