@@ -12,12 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from bsjoin._secrets import hidden, secrets_in, secrets_of
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources.arguments import located
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.lakes.lake_versions import LakeChanges, with_change
+from bsjoin.sources.lakes.projection import mend
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table import Declared
@@ -176,7 +177,20 @@ class _Iceberg(LakeTable):
             )
         return table
 
+    def _snapshot_in(self, table: Any) -> Any:
+        """The snapshot that is read; None if there is none."""
+        number = self._number
+        return table.current_snapshot() if number is None else table.snapshot_by_id(number)
+
     def _columns(self, table: Any) -> list[Declared]:
+        found = self._snapshot_in(table)
+        # pyiceberg refuses those files of them that a key does not exclude, by values of old rows.
+        if found and found.summary and int(found.summary["total-equality-deletes"] or 0):
+            raise SourceError(
+                f"{self!r}: the table has equality deletes, as Flink's upserts write them, which "
+                "pyiceberg does not read: read it with Spark's jars, or after a compaction that "
+                "removes them"
+            )
         types = driver("pyiceberg.types", "iceberg")
         schema = table.scan(snapshot_id=self._number).projection()
         fields = dict(zip(schema.fields, schema.as_arrow(), strict=True))
@@ -186,10 +200,11 @@ class _Iceberg(LakeTable):
         return [
             (
                 field.name,
-                pa.string() if field.name in self._uuids else _type(arrow.type),
-                str(field.field_type),
+                pa.string() if field.name in self._uuids else _type(arrow.type, declared),
+                declared,
             )
             for field, arrow in fields.items()
+            for declared in (str(field.field_type),)
         ]
 
     def _batches(
@@ -206,18 +221,19 @@ class _Iceberg(LakeTable):
             selected_fields=tuple(names),
             snapshot_id=self._number,
         )
-        return self._read(scan, names)
+        # A name with a dot is a column inside another one to what reads files.
+        is_read_by_all = not any(_has_dot(table, name) for name in ranges)
+        return self._read(scan, names, scan.row_filter if is_read_by_all else None)
 
-    def _read(self, scan: Any, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for batch in _read(scan):
+    def _read(self, scan: Any, names: Sequence[str], row_filter: Any) -> Iterator[pa.RecordBatch]:
+        for batch in _read(scan, row_filter):
             for name in self._uuids.intersection(names):
                 place = batch.schema.get_field_index(name)
                 batch = batch.set_column(place, name, _texts(batch.column(place)))
             yield batch
 
     def _count(self, table: Any) -> int | None:
-        number = self._number
-        found = table.current_snapshot() if number is None else table.snapshot_by_id(number)
+        found = self._snapshot_in(table)
         if found is None:
             return 0
         summary = found.summary
@@ -237,7 +253,8 @@ class _Iceberg(LakeTable):
         )
 
     def _numbers(self, table: Any) -> tuple[str, dict[str, int | None]]:
-        numbers = {field.name: field.field_id for field in table.schema().fields}
+        schema = table.schema()
+        numbers = {name: schema.find_field(name).field_id for name in schema.column_names}
         return str(table.metadata.table_uuid), numbers
 
     def at(self, version: str) -> _Iceberg:
@@ -273,7 +290,7 @@ class _Iceberg(LakeTable):
             to_snapshot_id_inclusive=self._number,
             selected_fields=tuple(names),
         )
-        for batch in self._read(scan, names):
+        for batch in self._read(scan, names, None):
             yield with_change(batch, "insert", 0)
 
     def _is_of_data(self, error: Exception) -> bool:
@@ -290,12 +307,17 @@ def _snapshot(found: Any) -> Snapshot:
     return Snapshot(found.parent_snapshot_id, done, found.sequence_number or 0)
 
 
-def _read(scan: Any) -> Iterator[pa.RecordBatch]:
-    """The rows of a scan, some files at a time: pyiceberg would hold those of all files."""
+def _read(scan: Any, row_filter: Any) -> Iterator[pa.RecordBatch]:
+    """The rows of a scan, some files at a time: pyiceberg would hold those of all files.
+
+    Those of its files that a filter lets through; None: all.
+    """
     arrow = driver("pyiceberg.io.pyarrow", "iceberg")
+    mend(arrow)
+    always = driver("pyiceberg.expressions", "iceberg").AlwaysTrue()
     projection = scan.projection()
     target = projection.as_arrow()
-    reader = arrow.ArrowScan(scan.table_metadata, scan.io, projection, scan.row_filter)
+    reader = arrow.ArrowScan(scan.table_metadata, scan.io, projection, row_filter or always)
     for tasks in _few(scan.plan_files()):
         for batch in reader.to_record_batches(tasks):
             yield batch.cast(target) if target.names else batch
@@ -320,10 +342,11 @@ def _can_compare(table: Any, name: str, ranges: Ranges) -> bool:
 
     Some files have the type that it had before: pyiceberg casts whole numbers, and fails for
     decimals of less digits. A default of files without the column, such as a date, is a text to it.
-    The partition of a whole number near the least one is not a number of its type any more.
+    It takes no time for one in nanoseconds. The partition of a whole number near the least one is
+    not a number of its type any more.
     """
     field = table.schema().find_field(name)
-    if field.initial_default is not None:
+    if field.initial_default is not None or str(field.field_type).endswith("_ns"):
         return False
     bits = {"int": 31, "long": 63}.get(str(field.field_type))
     if bits is not None and ranges.bounds:
@@ -339,8 +362,17 @@ def _can_compare(table: Any, name: str, ranges: Ranges) -> bool:
     return True
 
 
-def _type(dtype: pa.DataType) -> pa.DataType | None:
-    """Spark's type; None also for a UUID inside, which Spark reads as a text."""
+def _has_dot(table: Any, name: str) -> bool:
+    """Whether a column has, or had, a name with a dot."""
+    number = table.schema().find_field(name).field_id
+    known = (schema.find_column_name(number) for schema in table.metadata.schemas)
+    return any("." in (one or "") for one in known)
+
+
+def _type(dtype: pa.DataType, declared: str) -> pa.DataType | None:
+    """Spark's type; None also for a UUID inside, which Spark reads as a text, and for a place."""
+    if declared.startswith(("geometry", "geography")):  # bytes, without a further library
+        return None
     has_uuid = has_inside(dtype, lambda one: isinstance(one, pa.BaseExtensionType))
     return None if has_uuid else sparkable(dtype)
 
