@@ -13,12 +13,13 @@ from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.following.query import QuerySource
 from bsjoin.spark.fingerprint import selection_of
-from bsjoin.spark.lake_columns import Columns, columns_of, known_in, names_in
+from bsjoin.spark.lake_columns import columns_of
 from bsjoin.spark.lakes import changes_between, delta_at
 from bsjoin.spark.leaves import is_cached, leaves_of
 from bsjoin.spark.replanned import MismatchedColumnError, through_operators, used_of
 from bsjoin.spark.settled import Settled
 from bsjoin.spark.source_versions import at_version, followable, version_of, why_not_followed
+from bsjoin.storage.lake_columns import Columns, known_in, names_in
 from bsjoin.storage.lake_history import CHANGE, COMMIT
 
 _UNKNOWN_S = 60.0

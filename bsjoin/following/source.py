@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +22,6 @@ from bsjoin.sources.databases.pgchanges import OP
 from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.protocol import Source
 from bsjoin.spark.arrow import arrow_fields
-from bsjoin.spark.lake_columns import Columns, known_in, names_in
 from bsjoin.spark.replanned import MismatchedColumnError
 from bsjoin.storage.lake_history import CHANGE, COMMIT
 from bsjoin.values.retype import retyped, whole
@@ -129,7 +127,7 @@ class _OfLake(FollowedTable):
 
     def __init__(self, spark: SparkSession, source: Source, looks: Any, columns: Sequence[str]):
         super().__init__(spark, source, looks, columns)
-        self._unlike = _LakeColumns(looks).unlike
+        self._unlike = looks.unlike
 
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
         """As in ``Followed``: one that was restored from a copy has others of the same number."""
@@ -168,28 +166,6 @@ class _OfLake(FollowedTable):
         return Changes(rows, at=lambda: self.at(until))
 
 
-class _LakeColumns:
-    """The columns of a table of a lake as they were, by their numbers."""
-
-    def __init__(self, looks: LakeTable):
-        self._looks, self._known = looks, Columns(*looks.numbers())
-
-    def unlike(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Those of some columns that are gone, or have another name or type; with what is so now.
-
-        The source reads by names, and another column may have got one.
-        """
-        there = Columns(*self._looks.numbers())
-        found = names_in(self._known, there)
-        for name in names:
-            now = found.get(name)
-            if now != name and name in self._known.numbers:
-                what = "is not there any more" if now is None else f"is called {now!r} now"
-                yield name, what
-        self._known = known_in(self._known, there)
-        yield from self._looks.unlike(names)
-
-
 def rereading(spark: SparkSession, source: Source) -> Callable[[Sequence[str]], DataFrame]:
     """What reads some columns of a source whole, each time as it is then.
 
@@ -201,8 +177,7 @@ def rereading(spark: SparkSession, source: Source) -> Callable[[Sequence[str]], 
     """
     unlike, close = None, source.close
     if isinstance(source, LakeTable) and (looks := source.table_changes()) is not None:
-        known = functools.cache(lambda: _LakeColumns(looks))  # by the first one that reads
-        unlike, close = (lambda names: known().unlike(names)), looks.close
+        unlike, close = looks.unlike, looks.close
     elif isinstance(source, Database):
         source.schema  # noqa: B018 - its columns stay as they are
         asked = source.copied()  # of one thread

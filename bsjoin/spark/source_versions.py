@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame
 from bsjoin._secrets import scrubbed
 from bsjoin.errors import SourceError
 from bsjoin.spark import compat
-from bsjoin.spark.lake_columns import Columns, columns_at, names_in
+from bsjoin.spark.lake_columns import columns_at
 from bsjoin.spark.lakes import table_at
 from bsjoin.spark.leaves import (
     CatalogTable,
@@ -34,6 +34,7 @@ from bsjoin.spark.leaves import (
 from bsjoin.spark.operators import asks_for_the_time, operators_of
 from bsjoin.spark.replanned import Other, with_leaves
 from bsjoin.spark.session import is_connect
+from bsjoin.storage.lake_columns import Columns, names_in
 from bsjoin.storage.lake_history import NO_SNAPSHOT
 from bsjoin.storage.source_version import SourceVersion
 

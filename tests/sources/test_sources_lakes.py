@@ -157,6 +157,33 @@ def test_texts_that_spark_pads_or_compares_otherwise_need_a_type(tmp_path: Path)
         assert source.lookup(table.select([name])).select([*kinds]).equals(table)
 
 
+def test_what_deltalake_does_not_read_is_an_error_that_stays(tmp_path: Path) -> None:
+    """Features of readers, and types of columns, also of those inside others."""
+    parts = pa.struct([("metadata", pa.binary()), ("value", pa.binary())])
+    table = pa.table({"k": [1], "v": pa.array([{"metadata": b"", "value": b""}], parts)})
+    numbers = pa.table({"k": [1], "v": [2]})
+    asked = pa.table({"k": [1]})
+
+    def written(feature: str, kind: Any, rows: pa.Table) -> Source:
+        folder = tmp_path / str(len([*tmp_path.iterdir()]))
+        write_delta(folder, {"k": "long", "v": kind}, [(rows, {}, [])])
+        log = folder / "_delta_log" / f"{0:020}.json"
+        log.write_text(log.read_text().replace('"timestampNtz"]', f'"timestampNtz", "{feature}"]'))
+        return delta(folder)
+
+    for feature in ("typeWidening", "catalogManaged", "variantShredding-preview", "another"):
+        source = written(feature, "long", numbers)
+        for read in (lambda s: s.lookup(asked), lambda s: [*s.scan()]):
+            with pytest.raises(SourceError, match=r"(?i)unsupported|catalog-managed") as caught:
+                read(source)
+            assert not caught.value.is_transient
+    inside = {"name": "n", "type": "variant", "nullable": True, "metadata": {}}
+    mapped = {"delta.columnMapping.id": 9, "delta.columnMapping.physicalName": "n"}
+    for kind in ("variant", {"type": "struct", "fields": [inside | {"metadata": mapped}]}):
+        with pytest.raises(SourceError, match="'v' is declared as variant"):
+            _ = written("variantType", kind, table).schema
+
+
 def test_a_text_that_is_not_utf_8_is_a_fault_of_the_data(tmp_path: Path) -> None:
     text = pa.array([b"a\xff", b"b"]).view(pa.string())
     rows_of_file = pa.table([pa.array([1, 2], pa.int64()), text], names=["k", "s"])
@@ -374,6 +401,36 @@ def test_types_of_iceberg_that_spark_has_not(catalog: Catalog, tmp_path: Path) -
         _ = iceberg("shop.types", catalog=properties).schema
     fixed = iceberg("shop.types", catalog=properties, schema={"time": pa.string()})
     assert fixed.schema.field("time").type == pa.string()
+    with made.update_schema() as update:
+        update.delete_column("time")
+        update.add_column(("x.y",), StringType())
+    pa.parquet.write_table(pa.table({"x.y": ["p", "q"]}), tmp_path / "added.parquet")
+    made.add_files([f"{tmp_path}/added.parquet"])
+    found = iceberg("shop.types", catalog=properties).lookup(pa.table({"x.y": ["q", "r"]}), ["x"])
+    assert found.to_pylist() == [{"x.y": "q", "x": None}]
+    path = Path(made.metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    place = {"id": 99, "name": "place", "type": "geometry", "required": False}
+    metadata["format-version"], metadata["next-row-id"] = 3, 9
+    metadata["schemas"][-1]["fields"].append(place)
+    path.write_text(json.dumps(metadata))
+    with pytest.raises(SourceError, match="'place' is declared as geometry"):
+        _ = iceberg("shop.types", catalog=properties).schema
+
+
+def test_equality_deletes_of_iceberg_are_an_error_for_each_key(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    """Also where the library would leave their files out, by the values of the rows that went."""
+    made = catalog.create_table("shop.t", pa.schema([("k", pa.int64())]))
+    made.append(pa.table({"k": [1]}))
+    path = Path(made.metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    metadata["snapshots"][0]["summary"]["total-equality-deletes"] = "1"
+    path.write_text(json.dumps(metadata))
+    source: Any = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    with pytest.raises(SourceError, match="equality deletes"):
+        _ = source.schema
 
 
 def test_a_snapshot_of_iceberg_has_its_own_columns(catalog: Catalog, tmp_path: Path) -> None:
@@ -398,6 +455,34 @@ def test_a_snapshot_of_iceberg_has_its_own_columns(catalog: Catalog, tmp_path: P
             asked = pa.table({"k": pa.array(ids, pa.int64())})
             assert rows(source.lookup(asked)) == rows(matching(table, asked))
         assert source.lookup(pa.table({"gone": ["v7"]}))["k"].to_pylist() == [7]
+
+
+def test_another_column_of_the_name_is_not_read(catalog: Catalog, tmp_path: Path) -> None:
+    table = pa.table({"k": [1, 2], "v": [10, 20], "w": [30, 40]})
+    made = catalog.create_table("shop.t", table.schema)
+    made.append(table)
+    write_delta(tmp_path / "t", dict.fromkeys(table.column_names, "long"), [(table, {}, [])])
+    sources: Any = iceberg("shop.t", catalog=Iceberg(tmp_path).properties), delta(tmp_path / "t")
+    asked = table.select(["k"])
+    for source in sources:
+        source.renewed_every_s = 0
+        assert source.lookup(asked).equals(table)
+    with made.update_schema() as update:
+        update.rename_column("v", "x")
+    with made.update_schema() as update:
+        update.rename_column("w", "v")
+    log = tmp_path / "t" / "_delta_log" / f"{0:020}.json"
+    renamed = json.loads(log.read_text().splitlines()[1])
+    schema = json.loads(renamed["metaData"]["schemaString"])
+    for field, name in zip(schema["fields"], ("k", "x", "v"), strict=True):
+        field["name"] = name
+    renamed["metaData"]["schemaString"] = json.dumps(schema)
+    log.with_name(f"{1:020}.json").write_text(json.dumps(renamed))
+    for source in sources:
+        for read in (lambda s: s.lookup(asked, ["v"]), lambda s: [*s.scan(["k", "v"])]):
+            with pytest.raises(SourceError, match=r"'v' of .* called 'x' now: make"):
+                read(source)
+        assert source.lookup(asked, []).equals(asked)
 
 
 def test_a_table_of_iceberg_is_dropped_and_made_again(tmp_path: Path) -> None:
@@ -460,7 +545,7 @@ def test_a_folder_of_delta_is_written_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["text", "number"])
 def test_a_key_of_delta_is_given_another_type(kind: str, tmp_path: Path) -> None:
-    """Ranges of texts are no ranges of numbers."""
+    """Ranges of texts are no ranges of numbers; what is gone inside a column is not null."""
     pairs = [(p * 10_000 + 9999, p + 1) for p in range(100, 210, 3)]  # neighbours as texts
     numbers = pa.array([number for pair in pairs for number in pair], pa.int64())
     texts = numbers.cast(pa.string())
@@ -475,6 +560,14 @@ def test_a_key_of_delta_is_given_another_type(kind: str, tmp_path: Path) -> None
     found = source.lookup(asked)
     assert found.schema.field("k").type == first.type
     assert sorted(found["k"].to_pylist()) == sorted(first.to_pylist())
+    inside: Any = delta(tmp_path / "s")
+    for name in "ab":
+        table = pa.table({"k": [1], "s": [{name: 1}]})
+        deltalake.write_deltalake(tmp_path / "s", table, mode="overwrite", schema_mode="overwrite")
+        inside.renewed_every_s = 0
+        _ = inside.schema
+    with pytest.raises(SourceError, match=r"'s' of .* has 's\.a' inside, which is not there"):
+        inside.lookup(pa.table({"k": [1]}))
 
 
 def test_decimals_of_iceberg_are_given_more_digits(catalog: Catalog, tmp_path: Path) -> None:
@@ -499,6 +592,85 @@ def test_decimals_of_iceberg_are_given_more_digits(catalog: Catalog, tmp_path: P
     for name in ("a", "i"):
         for asked in (both.select([name]), both.select([name]).take([1, 70])):
             assert rows(source.lookup(asked), ["a", "i"]) == rows(matching(both, asked), ["a", "i"])
+
+
+def test_nulls_and_names_inside_columns_of_iceberg_are_those_of_the_files(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    """A null list of structs is no empty one; more rows than Arrow reads at a time."""
+    count = 150_000
+    part = pa.struct([("a", pa.int32()), ("b", pa.string())])
+    one, places = {"a": 1, "b": "x"}, pa.array([i * 7 % 5 for i in range(count)], pa.int32())
+
+    def column(dtype: pa.DataType, *values: Any) -> pa.Array:
+        return pa.array([None, *values], dtype).take(places)
+
+    table = pa.table(
+        {
+            "k": range(count),
+            "s": column(part, one, {"a": None, "b": "y"}, one, None),
+            "l": column(pa.list_(part), [], [one, None], [None], [one, one]),
+            "m": column(pa.map_(pa.string(), part), [], [("p", one)], [("q", None)], []),
+            "ll": column(pa.list_(pa.list_(part)), [], [None, [one]], [[], [None]], [[one]] * 3),
+            "ml": column(
+                pa.map_(pa.int32(), pa.list_(part)), [], [(1, None)], [(2, [one, None])], []
+            ),
+        }
+    )
+    made = catalog.create_table("shop.t", table.schema)
+    pa.parquet.write_table(table, tmp_path / "rows.parquet")
+    made.add_files([f"{tmp_path}/rows.parquet"])
+    source: Any = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    assert pa.Table.from_batches(source.scan()).equals(table)
+    asked = pa.table({"k": [7, 131_073, count - 1]})
+    assert rows(source.lookup(asked)) == rows(table.take(asked["k"]))
+    with made.update_schema() as update:
+        for place in ("s", "l.element", "m.value", "ll.element.element", "ml.value.element"):
+            update.rename_column((*place.split("."), "a"), "c")
+    source.renewed_every_s = 0
+    with pytest.raises(SourceError, match=r"has 's\.a' inside, which is called 's\.c' now"):
+        source.lookup(asked, ["s"])
+    assert len(source.lookup(asked, [])) == 3
+    source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    named = repr(table.slice(0, 5).to_pylist()).replace("'a'", "'c'")
+    assert repr(source.lookup(table.select(["k"]).slice(0, 5)).to_pylist()) == named
+
+
+def test_times_of_any_year_are_read_of_files_that_were_added_to_iceberg(
+    catalog: Catalog, tmp_path: Path
+) -> None:
+    """As Spark wrote them, in INT96."""
+    table = TABLE.select(["int", "at", "local"])
+    made = catalog.create_table("shop.t", table.schema)
+    made.append(table)
+    (file,) = (tmp_path / "lake").rglob("*.parquet")
+    stored = pa.parquet.read_table(file)
+    pa.parquet.write_table(stored, file, use_deprecated_int96_timestamps=True, store_schema=False)
+    source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    numbers = _in_numbers(table)
+    assert pa.Table.from_batches(source.scan()).cast(numbers).equals(table.cast(numbers))
+    for name in ("at", "local"):
+        found = source.lookup(table.select([name]).slice(0, 4), ["int"])
+        assert rows(found, ["int"]) == rows(table.slice(0, 4), ["int"])
+
+
+def test_dates_of_iceberg_become_timestamps(catalog: Catalog, tmp_path: Path) -> None:
+    days = pa.array([0, -719_162, None], pa.int32()).cast(pa.date32())
+    table = pa.table({"k": [1, 2, 3], "d": days})
+    made = catalog.create_table("shop.t", table.schema)
+    made.append(table)
+    path = Path(made.metadata_location.removeprefix("file://"))
+    metadata = json.loads(path.read_text())
+    metadata |= {"format-version": 3, "next-row-id": 3, "current-schema-id": 1}
+    metadata["snapshots"][0] |= {"first-row-id": 0, "added-rows": 3}
+    then = metadata["schemas"][0]
+    now = [{**one, "type": "timestamp"} if one["name"] == "d" else one for one in then["fields"]]
+    metadata["schemas"].append({**then, "schema-id": 1, "fields": now})
+    path.write_text(json.dumps(metadata))
+    source, wanted = iceberg(path), table.set_column(1, "d", table["d"].cast(pa.timestamp("us")))
+    assert pa.Table.from_batches(source.scan()).equals(wanted)
+    for asked in (wanted.select(["d"]), wanted.select(["d"]).slice(1, 1)):
+        assert rows(source.lookup(asked), ["k"]) == rows(matching(wanted, asked), ["k"])
 
 
 def test_a_default_of_iceberg_is_found_in_files_without_the_column(

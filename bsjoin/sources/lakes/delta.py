@@ -38,6 +38,9 @@ _FEATURES = {
 _MAPPING, _PHYSICAL = "delta.columnMapping.mode", "delta.columnMapping.physicalName"
 _NUMBER = "delta.columnMapping.id"
 _CHAR = re.compile(r"\bchar\(")
+_READ = re.compile(
+    "string|long|integer|short|byte|float|double|boolean|binary|date|timestamp(_ntz)?|decimal.*"
+)
 _GIVEN_BY_DELTA = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Spark writes INT96. As nanoseconds, times before 1677 and after 2262 would be others.
 _SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}
@@ -106,6 +109,7 @@ class _Delta(LakeTable):
     opened_every_s = 60.0
     missing = "TableNotFoundError"
     stay = ("DeltaProtocolError", "SchemaMismatchError", "TypeError")
+    lasting = re.compile("Unsupported table features|Kernel error: Unsupported|catalog-managed")
 
     def __init__(self, path: str, options: dict[str, str], *given: Any) -> None:
         self._path, self._options, self._opened_at = path, options, 0.0
@@ -142,10 +146,10 @@ class _Delta(LakeTable):
                         f"names such as {name!r}, which may be others there: read the table with "
                         "Spark's jars"
                     )
-        texts = {field["name"]: _text_of_spark(field["metadata"]) for field in schema["fields"]}
+        others = {field["name"]: _other_to_spark(field) for field in schema["fields"]}
         return [
-            (field.name, None if texts[field.name] else sparkable(field.type),
-             texts[field.name] or str(field.type))
+            (field.name, None if others[field.name] else sparkable(field.type),
+             others[field.name] or str(field.type))
             for field in pa.schema(table.schema().to_arrow())
         ]  # fmt: skip
 
@@ -186,9 +190,8 @@ class _Delta(LakeTable):
         )
 
     def _numbers(self, table: Any) -> tuple[str, dict[str, int | None]]:
-        fields = json.loads(table.schema().to_json())["fields"]
-        numbers = {field["name"]: field["metadata"].get(_NUMBER) for field in fields}
-        return str(table.metadata().id), numbers
+        schema = json.loads(table.schema().to_json())
+        return str(table.metadata().id), dict(_numbers_in(schema, ""))
 
     def _changed(
         self, table: Any, since: SourceVersion, until: str, columns: Sequence[str]
@@ -240,12 +243,31 @@ class _Delta(LakeTable):
         return f"delta({path!r}{version})"
 
 
-def _text_of_spark(metadata: Mapping[str, Any]) -> str | None:
-    """The type of texts that are others to Spark: it pads some, and compares some otherwise."""
+def _other_to_spark(field: Mapping[str, Any]) -> str | None:
+    """The type of what is another value to Spark; None where the library reads what Spark does.
+
+    Spark pads some texts, and compares some otherwise. The library has no type for a variant.
+    """
+    if names := sorted(name for name in _types_in(field["type"]) if not _READ.fullmatch(name)):
+        return " and ".join(names)
+    metadata = field["metadata"]
     if "__COLLATIONS" in metadata:
         return "a text with a collation"
     declared = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
     return f"{declared}, which Spark pads" if _CHAR.search(declared) else None
+
+
+def _types_in(kind: Any) -> Iterator[str]:
+    """The names of the types without parts that a type has."""
+    if isinstance(kind, str):
+        yield kind
+    elif kind["type"] == "struct":
+        for field in kind["fields"]:
+            yield from _types_in(field["type"])
+    else:
+        for part in ("elementType", "keyType", "valueType"):
+            if part in kind:
+                yield from _types_in(kind[part])
 
 
 def _physical_names(schema: Any) -> Iterator[str]:
@@ -255,6 +277,18 @@ def _physical_names(schema: Any) -> Iterator[str]:
     elif isinstance(schema, dict | list):
         for part in schema.values() if isinstance(schema, dict) else schema:
             yield from _physical_names(part)
+
+
+def _numbers_in(schema: Any, above: str) -> Iterator[tuple[str, int | None]]:
+    """The names and numbers of columns, also of those inside others."""
+    if not isinstance(schema, dict):
+        return
+    for field in schema.get("fields", ()):
+        name = above + field["name"]
+        yield name, field["metadata"].get(_NUMBER)
+        yield from _numbers_in(field["type"], f"{name}.")
+    for part in ("element", "key", "value"):
+        yield from _numbers_in(schema.get(f"{part}Type"), f"{above}{part}.")
 
 
 def _as_in_files(

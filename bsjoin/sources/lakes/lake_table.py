@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -19,6 +20,7 @@ from bsjoin.sources.table import Declared, Table
 from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.transient import TransientSourceError
 from bsjoin.sources.types import fitted
+from bsjoin.storage.lake_columns import Columns, known_in, names_in
 from bsjoin.storage.lake_history import CHANGE, COMMIT
 from bsjoin.storage.source_version import SourceVersion
 from bsjoin.values.plain import plain, rows_among, with_utf8
@@ -48,6 +50,8 @@ class LakeTable(Table):
     """The library's error for a table that is not there, which may be made again at this moment."""
     stay: tuple[str, ...]
     """Its other errors that are permanent."""
+    lasting: re.Pattern[str] | None = None
+    """What the texts of further permanent ones have; None: nothing."""
 
     def __init__(
         self,
@@ -65,6 +69,8 @@ class LakeTable(Table):
         self._number, self._pinned = number, number is not None
         self._types: dict[str, pa.DataType | None] = {}
         self._present: dict[str, pa.DataType | None] = {}
+        # The columns as they were when the source was described, and as they are now.
+        self._known = self._there = Columns()
         self._renewed_at, self._was_open = 0.0, False
 
     # Implemented by each subclass.
@@ -107,13 +113,17 @@ class LakeTable(Table):
 
     @abstractmethod
     def _numbers(self, table: Any) -> tuple[str, dict[str, int | None]]:
-        """What tells the table from others, and the columns; see :meth:`numbers`."""
+        """What tells the table from others, and the numbers of its columns by their names.
+
+        Also of columns inside others, such as ``s.a``. One that is renamed keeps its number; None
+        where the format has none.
+        """
 
     # Implemented here for both.
 
     def _declared(self) -> list[Declared]:
         columns = self._columns(self._current())
-        self._types = {name: dtype for name, dtype, _ in columns}
+        self._types, self._known = {name: dtype for name, dtype, _ in columns}, self._there
         return columns
 
     def _found(self, keys: pa.Table, wanted: pa.Schema) -> pa.Table:
@@ -121,7 +131,7 @@ class LakeTable(Table):
         keys = with_utf8(keys)
         if not len(keys):
             return wanted.empty_table()
-        table = self._current()
+        table = self._current_with(wanted.names)
         asked = {name: keys.column(name).combine_chunks() for name in keys.column_names}
         ranges = {}
         for name in asked:
@@ -144,7 +154,8 @@ class LakeTable(Table):
 
     def _pieces(self, wanted: pa.Schema) -> Generator[pa.Table, None, None]:
         """All rows of one snapshot."""
-        return self._fitted(wanted, self._batches(self._current(), wanted.names, {}))
+        table = self._current_with(wanted.names)
+        return self._fitted(wanted, self._batches(table, wanted.names, {}))
 
     def _fitted(
         self, wanted: pa.Schema, batches: Iterator[pa.RecordBatch]
@@ -172,24 +183,31 @@ class LakeTable(Table):
         """The newest version."""
         return self._execute(self._version_of)
 
-    def numbers(self) -> tuple[str, dict[str, int | None]]:
-        """What tells the table from others, and the numbers of its columns by their names.
-
-        A column that is renamed keeps its number; None where the format has none.
-        """
-        return self._execute(self._numbers)
-
     def unlike(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Those of some columns that had another type than now when the source was first read.
+        """Those of some columns that are gone, or have another name or type; with what is so now.
 
-        Now is when :meth:`numbers` was last called. Types that the user has given do not count.
+        Than when the source was first read. Types that the user has given do not count.
         """
+        self._execute(lambda _: None)  # what is there now
+        yield from self._renamed(names)
+        self._known = known_in(self._known, self._there)
         given = () if self._override is None else self._override.names
         for name in names:
             then, now = self._types.get(name), self._present.get(name)
             if name in self._present and name not in given and then != now:
                 told = "of a type that Spark has not" if now is None else now
                 yield name, f"is {told} now, and was {then}"
+
+    def _renamed(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Those of some columns that are not read by their names; another one may have got one."""
+        found = names_in(self._known, self._there)
+        for name in names:
+            for known in self._known.numbers:
+                is_inside, now = known.startswith(f"{name}."), found.get(known)
+                if now != known and (known == name or is_inside):
+                    what = f"has {known!r} inside, which " if is_inside else ""
+                    what += "is not there any more" if now is None else f"is called {now!r} now"
+                    yield name, what
 
     def at(self, version: str) -> Self:
         """The same source at one version, always the same."""
@@ -223,8 +241,23 @@ class LakeTable(Table):
         else:
             table = run_with_timeout(_LONGEST_S, partial(self._renewed, table), repr(self))
         self._present = {name: dtype for name, dtype, _ in self._columns(table)}
+        self._there = Columns(*self._numbers(table))
         self._session.hold(table)
         self._renewed_at, self._was_open = now, True
+        return table
+
+    def _current_with(self, names: Sequence[str]) -> Any:
+        """The table, if it has some columns under the names that they had.
+
+        Raises:
+            SourceError: it has not.
+        """
+        table = self._current()
+        for name, what in self._renamed(names):
+            raise SourceError(
+                f"the column {name!r} of {self!r} {what}: make a new source, which has the columns "
+                "of now, and start the query again with it"
+            )
         return table
 
     def _absent(self, problem: str) -> Exception:
@@ -253,4 +286,5 @@ class LakeTable(Table):
             )
         is_missing = any(kind.__name__ == self.missing for kind in type(error).__mro__)
         stays = type(error).__name__ in self.stay or (is_missing and not self._was_open)
+        stays |= self.lasting is not None and bool(self.lasting.search(text))
         return SourceError(text) if stays else TransientSourceError(text)
