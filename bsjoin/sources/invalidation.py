@@ -6,6 +6,8 @@ driver and all workers reach. Every host applies each of them once and keeps the
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import logging
 import uuid
 from collections.abc import Mapping, Sequence
@@ -15,13 +17,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin.errors import ArgumentError
+from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.versioned_folder import VersionedFolder
 
 _log = logging.getLogger("bsjoin")
 
 _MAX_BYTES = 1 << 30
+_KEPT = 10_000  # who has not read so many for so long forgets all keys
 
 # The logs of this application's joins, by the token of their source.
 _registered: dict[str, list[InvalidationLog]] = {}
@@ -49,26 +52,34 @@ class InvalidationLog:
             columns = [keys.column(name).combine_chunks() for name in keys.column_names]
             batch = pa.RecordBatch.from_arrays(columns, schema=keys.schema)
             content = batch.serialize().to_pybytes()
-        return self._folder.append(content)
+        number = self._folder.append(content)
+        if number % _KEPT == 0:
+            with contextlib.suppress(OSError, StoreError):  # the next time
+                numbers = self._folder.numbers()
+                self._folder.sweep(one for one in numbers if one <= number - _KEPT)
+        return number
 
     def last(self) -> int:
         """The number of the newest invalidation; 0 without one."""
         return self._folder.last()
 
     def since(self, number: int) -> list[tuple[int, pa.Table | None]]:
-        """Later invalidations, in order; one that cannot be read is one of all keys."""
+        """Later invalidations, in order; what cannot be read, or is gone, is one of all keys."""
         numbers = self._folder.numbers()
         last = max(numbers, default=0)
-        if last - number > sum(one > number for one in numbers):
+        later = [one for one in numbers if one > number]
+        if len(later) < last - number:
             # A listing may lack a file that was created before another one that it has.
-            numbers = self._folder.numbers()
-        return [(one, self._read(one)) for one in numbers if number < one <= last]
+            later = [one for one in self._folder.numbers() if number < one <= last]
+        if len(later) != last - number:  # removed: by us, as old, or by who cleans the folder
+            return [(last, None)]
+        return [(one, self._read(one)) for one in later]
 
     def _read(self, number: int) -> pa.Table | None:
         try:
             content = self._folder.read(number)
             return _keys_in(content, self.keys) if content else None
-        except ValueError as error:
+        except (ValueError, FileNotFoundError) as error:
             _log.warning(
                 "bsjoin: %r in %r is not a list of keys: %s; all keys are forgotten",
                 self._folder.name(number), str(self.location), error,
@@ -77,7 +88,10 @@ class InvalidationLog:
 
     @property
     def _folder(self) -> VersionedFolder:
-        return VersionedFolder(self.location, "", ".forget", _MAX_BYTES)
+        # One folder serves joins by any keys: each kind of them has numbers of its own.
+        kind = repr([(field.name, str(field.type)) for field in self.keys]).encode()
+        ending = f".{hashlib.blake2b(kind, digest_size=6).hexdigest()}.forget"
+        return VersionedFolder(self.location, "", ending, _MAX_BYTES)
 
 
 def _keys_in(content: bytes, schema: pa.Schema) -> pa.Table:

@@ -182,7 +182,7 @@ class Source(ABC):
 
         Args:
             keys: a list of values for one key column; of tuples (in the order of ``on``) or
-                dicts for several; or a ``pyarrow.Table``.
+                dicts for several; or a ``pyarrow.Table``. A time without a zone is in UTC.
 
         Raises:
             ArgumentError: no join uses this source, or a key does not have the columns' types.

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from bsjoin.errors import ArgumentError
+from bsjoin.sources import invalidation
 from bsjoin.sources.invalidation import InvalidationLog, key_table
 from bsjoin.storage import StorageLocation
 from bsjoin.storage.versioned_folder import VersionedFolder
@@ -36,6 +37,8 @@ def test_keys_come_back_as_they_were_given(log: InvalidationLog) -> None:
     assert log.forget(key_table([], KEYS, "keys")) == 3
     assert log.since(0) == [(1, given), (2, None), (3, given.slice(0, 0))]
     assert log.since(2) == [(3, given.slice(0, 0))]
+    # In the same folder, of a join by other keys.
+    assert not InvalidationLog(log.location, pa.schema([("s", pa.string())])).since(0)
 
 
 def test_what_a_loop_has_the_names_of_is_no_list_of_keys() -> None:
@@ -109,7 +112,7 @@ def test_an_invalidation_that_cannot_be_read_forgets_all_keys(
     pa.register_extension_type(Hostile())
     try:
         Hostile.ran = False
-        log.location.create("00000001.forget", content)
+        log.location.create(log._folder.name(1), content)
         assert log.since(0) == [(1, None)]
         assert not Hostile.ran
     finally:
@@ -117,10 +120,34 @@ def test_an_invalidation_that_cannot_be_read_forgets_all_keys(
     assert "is not a list of keys" in caplog.text
 
 
+def test_an_invalidation_that_was_removed_is_one_of_all_keys(
+    log: InvalidationLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By who cleans the folder: the numbers begin again then; or by the log, as an old one."""
+    for _ in range(3):
+        log.forget(None)
+    (tmp_path / log._folder.name(2)).unlink()
+    assert log.since(2) == log.since(1) == [(3, None)]
+    for path in tmp_path.iterdir():
+        path.unlink()
+    assert log.since(3) == [(0, None)]
+    key = key_table([KEY], KEYS, "keys")
+    assert log.forget(key) == 1
+    assert log.since(3) == [(1, None)]
+    assert log.since(0) == [(1, key)]
+    monkeypatch.setattr(invalidation, "_KEPT", 4)
+    for _ in range(9):
+        log.forget(key)
+    assert log._folder.numbers() == list(range(5, 11))
+    assert log.since(1) == [(10, None)]
+
+
 def test_files_that_are_no_invalidations_are_passed_over(
     log: InvalidationLog, tmp_path: Path
 ) -> None:
-    for name in ("²0000001.forget", "a.forget", "1.forget", f"{'9' * 50}.forget", "00000001.txt"):
+    for number in ("²0000001", "a", "1", "9" * 50):
+        (tmp_path / f"{number}{log._folder.ending}").write_bytes(b"x")
+    for name in ("00000001.txt", "00000001.forget"):
         (tmp_path / name).write_bytes(b"x")
     assert log.last() == 0
     assert log.since(0) == []
