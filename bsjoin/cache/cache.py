@@ -91,7 +91,7 @@ class HostCache:
         Args:
             hashes: int64[m].
             keys: the m keys, column by column; no null.
-            now_us: the time, in microseconds since the epoch.
+            now_us: the time, in microseconds, by a clock of the host.
 
         Returns:
             The state and the rows of each key; and int64[m] ticks, the position of each key in the
@@ -158,7 +158,7 @@ class HostCache:
             keys: the d keys.
             ticks: int64[d], the last use of each key, from :meth:`find`; recorded for keys that
                 another process has loaded meanwhile.
-            now_us: the time, in microseconds since the epoch.
+            now_us: the time, in microseconds, by a clock of the host.
             refresh: whether to claim stale entries too; default False.
 
         Returns:
@@ -195,7 +195,7 @@ class HostCache:
             counts: int64[d], the number of rows of each key; 0 makes a negative entry.
             rows: the columns of these rows, key after key.
             ticks: int64[d], the last use of each key, from :meth:`find`.
-            now_us: the time of the query, in microseconds since the epoch.
+            now_us: the time of the query, in microseconds, by the same clock.
             invalidations: ``header.invalidations`` at the time of the query; nothing is stored
                 if it has changed since.
 

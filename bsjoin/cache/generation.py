@@ -29,7 +29,7 @@ ENTRY = np.dtype(
     [
         ("hash", np.int64),  # of the key
         ("first", np.int64),  # number of its first row
-        ("born", np.int64),  # when the source was queried, in microseconds since the epoch
+        ("born", np.int64),  # when the source was queried, in microseconds of the host's clock
         ("seen", np.int64),  # when it was last used; maintained only with an idle time to live
         ("used", np.int64),  # the cache's count of uses at its last use, if the policy is LRU
         ("bytes", np.int64),  # its size

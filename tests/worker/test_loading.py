@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -168,6 +169,18 @@ def test_a_fault_of_the_data_costs_only_its_own_keys(
     again = loader.load(keys, numbers, [], Tally())
     assert (again.counts == 1).all()
     assert (source.times > before) == bool(bad)
+
+
+def test_a_clock_that_is_set_back_lets_no_row_live_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits, source = CacheLimits(max_rows=9, ttl_us=1), Faulty(set(), named=True)
+    cache = HostCache(tmp_path, [pa.int64()], [pa.string()], limits, exact=True)
+    loader = Loader(table_of("null"), cache, source)  # type: ignore[arg-type]
+    loader.load(KEY, TICKS, [], Tally())
+    monkeypatch.setattr(time, "time_ns", lambda: 0)
+    loader.load(KEY, TICKS, [], Tally())
+    assert source.times == 2
 
 
 @pytest.mark.parametrize("on_error", ["fail", "stale"])

@@ -20,7 +20,7 @@ import pyarrow as pa
 from cachetools import LRUCache
 from numpy.typing import NDArray
 
-from bsjoin._clock import now_us
+from bsjoin._clock import host_us
 from bsjoin.cache import ConnectionSemaphore, HostCache, State, cache_folder
 from bsjoin.metrics.join_metrics import LookupMetrics
 from bsjoin.plan import JoinPlan, SourceTable
@@ -184,7 +184,7 @@ class _Worker:
 
     def ask(self, batch: Batch, *, reports: bool) -> Answer:
         """Find the rows of each key in the cache, and begin to load the others."""
-        found, ticks = self.cache.find(batch.hashes, batch.keys, now_us())
+        found, ticks = self.cache.find(batch.hashes, batch.keys, host_us())
         states = found.states
         missing = np.flatnonzero((states == State.MISS) | (states == State.WAIT))
         stale = np.flatnonzero(states == State.STALE)

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin._clock import now_us
+from bsjoin._clock import host_us
 from bsjoin.cache import Found, HostCache, State
 from bsjoin.errors import DataError, DuplicateKeyError, LookupFailedError, SourceError
 from bsjoin.plan import SourceTable
@@ -65,7 +65,7 @@ class Loader:
         todo, pause = np.arange(count), _WAIT_S[0]
         while len(todo):
             part = keys.take(todo)
-            claimed = self._cache.claim(part.hashes, part.keys, ticks[todo], now_us())
+            claimed = self._cache.claim(part.hashes, part.keys, ticks[todo], host_us())
             known = np.flatnonzero(claimed.usable)
             self._from_cache(loaded, todo, claimed, known, places)
             mine = np.flatnonzero(claimed.states == State.MINE)
@@ -126,7 +126,7 @@ class Loader:
             todo, faults = deque(np.array_split(np.arange(count), pieces)), 0
             while todo and faults <= _FAULTS + count - int(waiting.sum()):
                 piece = todo.popleft()
-                part, now = keys.take(piece), now_us()
+                part, now = keys.take(piece), host_us()
                 invalidations = self._cache.header.invalidations
                 try:
                     counts, columns = self._query(part, tally)
@@ -157,7 +157,7 @@ class Loader:
             if not isinstance(error, CircuitOpenError):
                 _log.warning("bsjoin: %s", error)
                 rest_us = microseconds(self._table.retry_policy.failure_cooldown_s)
-                self._cache.header.down_until_us = now_us() + rest_us
+                self._cache.header.down_until_us = host_us() + rest_us
         finally:
             unanswered = np.flatnonzero(waiting)
             if len(unanswered):
@@ -168,7 +168,7 @@ class Loader:
     def _query(self, keys: Batch, tally: Tally) -> tuple[Int64s, list[pa.Array]]:
         """Query some keys: the number of rows of each, and the rows' columns, key after key."""
         table = self._table
-        if table.retry_policy.on_error != "fail" and now_us() < self._cache.header.down_until_us:
+        if table.retry_policy.on_error != "fail" and host_us() < self._cache.header.down_until_us:
             raise CircuitOpenError(
                 f"{table.source!r} failed recently and is not queried until the cooldown ends"
             )

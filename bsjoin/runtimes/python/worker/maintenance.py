@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin._clock import now_us
+from bsjoin._clock import host_us
 from bsjoin.cache import HostCache, State, only_one
 from bsjoin.errors import DataError, LookupFailedError
 from bsjoin.plan import SourceTable
@@ -58,7 +58,7 @@ class Upkeep:
             keys, last, _ = batch.distinct(ticks, exact=self._table.exact)
             tally = Tally()
             try:
-                claimed = self._cache.claim(keys.hashes, keys.keys, last, now_us(), refresh=True)
+                claimed = self._cache.claim(keys.hashes, keys.keys, last, host_us(), refresh=True)
                 mine = np.flatnonzero(claimed.states == State.MINE)
                 if len(mine):
                     size = len(mine)
@@ -115,5 +115,5 @@ class Upkeep:
         chosen = pa.array(np.sort(which)[::-1])
         columns = [column.take(chosen) for column in columns]
         keys = Batch(*hashed(columns, self._table.nulls_equal), None)
-        _, ticks = self._cache.find(keys.hashes, keys.keys, now_us())
+        _, ticks = self._cache.find(keys.hashes, keys.keys, host_us())
         self._loader.load(keys, ticks, [], Tally())
