@@ -254,7 +254,8 @@ def test_what_can_be_done_with_a_table(server: PostgreSQL) -> None:
     run(server, f"INSERT INTO {NAME} {rows}")
     both = [followers(server, way) for way in WAYS]
     for statement, is_whole in (
-        (f"INSERT INTO {NAME} (id) VALUES (10)", False),
+        (f"INSERT INTO {NAME} (id, mood) VALUES (10, 'bad')", False),
+        ("ALTER TYPE mood RENAME VALUE 'bad' TO 'sad'", True),
         ('CREATE TABLE IF NOT EXISTS "My ""S""".other (i int)', False),
         (f"ALTER TABLE {NAME} ALTER v TYPE text USING upper(v)", True),
         (f"VACUUM FULL {NAME}", True),
@@ -370,26 +371,12 @@ def test_what_the_server_allows_is_chosen(server: PostgreSQL, caplog: Any) -> No
     run(server, "DROP PUBLICATION bsjoin", "CREATE PUBLICATION bsjoin FOR ALL TABLES")
     assert type(chosen(server)).__name__ == "LogicalDecoding"
     run(server, "DROP PUBLICATION bsjoin", f"CREATE PUBLICATION bsjoin FOR TABLE {NAME}")
-    run(
-        server,
-        "DROP ROLE IF EXISTS reader",
-        "CREATE ROLE reader LOGIN PASSWORD 'pw'",
-        'GRANT USAGE ON SCHEMA "My ""S""" TO reader',
-        f"GRANT SELECT ON {NAME} TO reader",
-    )
-    url = f"postgresql://reader:pw@127.0.0.1:{server.port}/test"
-    reader = Follower(url, None)
+    reader = Follower(made_reader(server), None)
     reader.check()
     assert type(reader.changes._method).__name__ == "RowVersions"
     assert "permission denied" in caplog.text or "must be" in caplog.text
     run(server, f"UPDATE {NAME} SET v = 'x'")
     reader.check()
-    run(
-        server,
-        f"REVOKE ALL ON {NAME} FROM reader",
-        'REVOKE ALL ON SCHEMA "My ""S""" FROM reader',
-        "DROP ROLE reader",
-    )
     with pytest.raises(ArgumentError, match="changes='x'"):
         sql(server.url, table="t", changes="x")  # type: ignore[arg-type]
     with pytest.raises(ArgumentError, match="table of PostgreSQL"):
@@ -397,6 +384,57 @@ def test_what_the_server_allows_is_chosen(server: PostgreSQL, caplog: Any) -> No
     run(server, 'CREATE VIEW "My ""S""".v AS SELECT 1 AS a')
     with pytest.raises(SourceError, match="view"):
         Follower(server.url, None, table=[SCHEMA, "v"]).look()
+
+
+def made_reader(server: PostgreSQL, *rights: str) -> str:
+    """The URL of a role that may read the table; its own objects go with it."""
+    if connected(server.url).execute("SELECT 1 FROM pg_roles WHERE rolname = 'reader'").fetchone():
+        run(server, "DROP OWNED BY reader", "DROP ROLE reader")
+    run(
+        server,
+        f"CREATE ROLE reader LOGIN {' '.join(rights)} PASSWORD 'pw'",
+        'GRANT USAGE ON SCHEMA "My ""S""" TO reader',
+        f"GRANT SELECT ON {NAME} TO reader",
+    )
+    return f"postgresql://reader:pw@127.0.0.1:{server.port}/test"
+
+
+def test_rows_that_a_policy_shows_or_hides_are_read_again(server: PostgreSQL) -> None:
+    make(server, "number")
+    run(server, f"INSERT INTO {NAME} (id) SELECT generate_series(1, 4)")
+    url = made_reader(server, "REPLICATION")
+    one, other = (Follower(url, way) for way in WAYS)
+    for number, statement in enumerate(
+        (
+            f"CREATE POLICY few ON {NAME} USING (id < 3)",
+            f"ALTER TABLE {NAME} ENABLE ROW LEVEL SECURITY",
+            f"ALTER POLICY few ON {NAME} USING (id > 2)",
+        )
+    ):
+        run(server, statement)
+        one.check(other)
+        assert one.wholes == other.wholes == number + 1
+        assert len(one.rows) == (2 if number else 4)
+
+
+def test_a_table_with_a_foreign_one_is_not_followed(server: PostgreSQL) -> None:
+    run(
+        server,
+        f"DROP TABLE IF EXISTS {NAME}",
+        f"CREATE TABLE {NAME} (id int) PARTITION BY LIST (id)",
+    )
+    follower = followers(server, "xmin")
+    run(
+        server,
+        "DROP FOREIGN DATA WRAPPER IF EXISTS nothing CASCADE",
+        "CREATE FOREIGN DATA WRAPPER nothing",
+        "CREATE SERVER nowhere FOREIGN DATA WRAPPER nothing",
+        f'CREATE TABLE "My ""S""".part PARTITION OF {NAME} DEFAULT PARTITION BY LIST (id)',
+        'CREATE FOREIGN TABLE "My ""S""".far PARTITION OF "My ""S""".part DEFAULT SERVER nowhere',
+    )
+    with pytest.raises(SourceError, match="or has one"):
+        follower.look()
+    run(server, "DROP FOREIGN DATA WRAPPER nothing CASCADE")
 
 
 def chosen(server: PostgreSQL) -> Any:

@@ -122,6 +122,7 @@ def test_the_drivers_that_have_no_server_here_load(name: str) -> None:
         (lambda: adbc("a b", table="t"), ArgumentError, "driver='a b'"),
         (lambda: adbc("sqlite", uri="x", table="t"), ArgumentError, r"sources\.sql"),
         (lambda: adbc("x", uri=5, table="t"), ArgumentError, "uri: give a text"),
+        (lambda: adbc("x", uri="a", options={"uri": "b"}, table="t"), ArgumentError, "uri: opt"),
         (lambda: adbc("x", options={"a": 1}, table="t"), ArgumentError, "all of them texts"),
         (lambda: adbc("x"), ArgumentError, "not neither"),
         (lambda: adbc("x", table="t", query="SELECT 1"), ArgumentError, "not both"),

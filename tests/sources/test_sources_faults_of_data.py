@@ -196,6 +196,8 @@ def driver_errors() -> Iterator[tuple[str, Exception, type[Exception]]]:
     gone = "[libpq] PQgetCopyData() failed: server closed the connection unexpectedly"
     yield "postgresql", OSError(gone), TransientSourceError
     yield "postgresql", OSError("PQgetResult failed: ERROR: something"), SourceError
+    canceled = "PQgetResult failed: ERROR: canceling statement due to conflict with recovery"
+    yield "postgresql", OSError(canceled), TransientSourceError
     for name in ("IOException", "InterruptException", "OutOfMemoryException"):
         yield "duckdb", getattr(duckdb, name)("later"), TransientSourceError
     for name in ("ConversionException", "OutOfRangeException", "InvalidInputException"):

@@ -17,7 +17,7 @@ from bsjoin.sources.arguments import check_texts, check_unique
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.databases.parts import between, encodable
-from bsjoin.sources.databases.statements import batches_of, fetched, use_utf8
+from bsjoin.sources.databases.statements import fetched, pieces_of, use_utf8
 from bsjoin.sources.drivers import driver as imported
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
@@ -138,6 +138,8 @@ def adbc(
         raise ArgumentError("uri: give a text, or None")
     named = check_texts(options, "options")
     check_unique(unique, or_none=False)
+    if uri is not None and "uri" in named:
+        raise ArgumentError("uri: options has one, too: give it once")
     if uri is not None:
         named["uri"] = uri
     address = Address(
@@ -264,8 +266,7 @@ class _Adbc(Database):
         return pa.table(rows.columns, names=[column.name for column in columns])
 
     def _stream(self, connection: Any, statement: str) -> Generator[pa.Table, None, None]:
-        for batch in batches_of(connection, statement):
-            yield pa.Table.from_batches([batch])
+        yield from pieces_of(connection, statement)
 
     def _count(self, connection: Any) -> int:
         rows = fetched(connection, f"SELECT count(*) FROM {self._from}")

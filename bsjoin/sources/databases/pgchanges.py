@@ -104,7 +104,8 @@ class TableChanges:
         if relation is None:
             raise SourceError(
                 f"{self._table!r} is not a table whose changes can be followed: there is none of "
-                'that name, or it is a view or a foreign table. Give refresh="10 minutes"'
+                "that name, or it is a view, or a foreign table, or has one. Give "
+                'refresh="10 minutes"'
             )
         return relation
 

@@ -14,7 +14,7 @@ from typing import Any
 from bsjoin.errors import SourceError
 from bsjoin.sources.databases.pgoutput import Decoder, Key, Transaction
 from bsjoin.sources.databases.pgrelation import Relation, read_snapshot
-from bsjoin.sources.databases.statements import batches_of, rows_of, run
+from bsjoin.sources.databases.statements import pieces_of, rows_of, run
 
 _CREATE_S, _IDLE_S = 10, 600
 _VISIBLE_S = 2.0
@@ -70,8 +70,8 @@ class LogicalDecoding:
             "SELECT data FROM pg_logical_slot_get_binary_changes("
             f"'{self._slot}', NULL, NULL, 'proto_version', '1', {options})"
         )
-        for batch in batches_of(self._connection, statement):
-            for message in batch.column(0):
+        for piece in pieces_of(self._connection, statement):
+            for message in piece.column(0):
                 self._take(self._decoder.read(message.as_py()))
         if not self._wait():
             return None

@@ -13,6 +13,7 @@ _DAMAGED = {"XX001", "XX002"}
 # A value, a function of values, and limits of the server: a value or a key that is too long.
 _OF_DATA = {"21", "22", "54"}
 _TOO_LONG = "invalid memory alloc request size"
+_CANCELED = "canceling statement due to"  # such as a conflict of a standby with its primary
 _STAYING_WORDS = (
     "authentication failed", "no password supplied", "does not exist", "pg_hba.conf",
     "invalid port", "invalid URI", "invalid connection option", "invalid sslmode",
@@ -27,7 +28,7 @@ def may_pass(error: Exception) -> bool:
         return str(state)[:2] in _PASSING and state not in _DAMAGED
     text = str(error)
     if isinstance(error, OSError):  # the reader of a result, which reports no SQLSTATE
-        return "ERROR:" not in text
+        return "ERROR:" not in text or _CANCELED in text
     return (
         type(error).__module__.startswith("adbc")
         and type(error).__name__ not in ("DataError", "NotSupportedError")

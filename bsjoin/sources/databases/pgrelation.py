@@ -11,13 +11,20 @@ from bsjoin.sources.databases.statements import rows_of
 _TABLES = "rpm"  # plain, partitioned, materialized views
 
 # A change of any of these may change rows without telling which: another table of the same name,
-# other columns, files that were written anew, partitions that come and go, a server that was
-# restored from a copy.
+# other columns, names of an enumeration, policies, files that were written anew, partitions that
+# come and go, a server that was restored from a copy. What is in a foreign table is in no log.
 _STATE = """
     SELECT c.oid::int8, c.relkind::text, n.nspname || '.' || c.relname, c.relhassubclass,
         bool_and(leaf.relreplident IN ('d', 'f') OR leaf.oid = c.oid),
         max(c.relreplident::text), array_agg(leaf.oid::int8 ORDER BY leaf.oid)::text,
         md5(concat_ws('|', s.system_identifier, k.timeline_id, c.oid, c.relkind,
+            c.relrowsecurity, c.relforcerowsecurity,
+            (SELECT string_agg(concat_ws(',', p.oid, p.xmin), ';' ORDER BY p.oid)
+             FROM pg_policy p WHERE p.polrelid = c.oid),
+            (SELECT string_agg(concat_ws(',', e.oid, e.enumlabel), ';' ORDER BY e.oid)
+             FROM pg_attribute a JOIN pg_type y ON y.oid = a.atttypid
+                JOIN pg_enum e ON e.enumtypid IN (y.oid, y.typelem, y.typbasetype)
+             WHERE a.attrelid = c.oid AND a.attnum > 0),
             string_agg(concat_ws(',', leaf.oid, leaf.relfilenode, leaf.relreplident), ';'
                 ORDER BY leaf.oid),
             (SELECT string_agg(concat_ws(',', a.attnum, a.attname, a.atttypid, a.atttypmod), ';'
@@ -28,9 +35,12 @@ _STATE = """
         JOIN LATERAL (SELECT * FROM pg_class l WHERE l.oid = c.oid OR (c.relkind = 'p'
             AND l.oid IN (SELECT relid FROM pg_partition_tree(c.oid) WHERE isleaf))) leaf ON true,
         pg_control_system() s, pg_control_checkpoint() k
-    WHERE c.oid = to_regclass($1)
-    GROUP BY c.oid, c.relkind, n.nspname, c.relname, c.relhassubclass, s.system_identifier,
-        k.timeline_id"""
+    WHERE c.oid = to_regclass($1) AND NOT EXISTS (
+        WITH RECURSIVE below(oid) AS (SELECT c.oid UNION
+            SELECT i.inhrelid FROM below JOIN pg_inherits i ON i.inhparent = below.oid)
+        SELECT FROM below JOIN pg_class f USING (oid) WHERE f.relkind = 'f')
+    GROUP BY c.oid, c.relkind, n.nspname, c.relname, c.relhassubclass, c.relrowsecurity,
+        c.relforcerowsecurity, s.system_identifier, k.timeline_id"""
 _KEY = """
     SELECT a.attname::text, format_type(a.atttypid, a.atttypmod)
     FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid

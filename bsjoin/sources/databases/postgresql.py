@@ -27,7 +27,7 @@ from bsjoin.sources.databases.pgtypes import (
     reported_modifiers,
     types_of,
 )
-from bsjoin.sources.databases.statements import batches_of, fetched, rows_of, run, use_utf8
+from bsjoin.sources.databases.statements import fetched, pieces_of, rows_of, run, use_utf8
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.timeouts import run_with_timeout
 
@@ -68,6 +68,8 @@ _TEXTS_OF_VALUES = (
     "set_config('IntervalStyle', 'postgres', false), set_config('bytea_output', 'hex', false), "
     "set_config('extra_float_digits', '3', false)"
 )
+# An error comes within two minutes from a host that has vanished, also during a scan.
+_KEEP_ALIVE = {"keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "6"}
 _STATEMENT_BYTES = 64 << 20
 _LONGEST_KEY = (1 << 30) - (
     1 << 16
@@ -111,6 +113,7 @@ class PostgreSQL(Database):
         options = {
             "connect_timeout": str(max(2, round(connect_s))),
             "tcp_user_timeout": str(int((self.target.timeout_s + _GRACE_S) * 1000)),
+            **_KEEP_ALIVE,
             "application_name": "bsjoin",
             **address.options,
         }
@@ -303,8 +306,7 @@ class PostgreSQL(Database):
 
     def _stream(self, connection: Any, statement: str) -> Generator[pa.Table, None, None]:
         run(connection, "SET statement_timeout = 0")  # no timeout for a scan
-        for batch in batches_of(connection, statement):
-            yield pa.Table.from_batches([batch])
+        yield from pieces_of(connection, statement)
 
     def _count(self, connection: Any) -> int:
         if self.target.table is not None:

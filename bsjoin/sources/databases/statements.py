@@ -59,9 +59,10 @@ def _encoding(name: str) -> str | None:
     return codecs.lookup(name.replace("WIN", "cp").replace("KOI8", "koi8_")).name
 
 
-def batches_of(connection: Any, statement: str) -> Generator[pa.RecordBatch, None, None]:
+def pieces_of(connection: Any, statement: str) -> Generator[pa.Table, None, None]:
     """The rows of a query, in pieces as the driver has them."""
     with contextlib.closing(connection.cursor()) as cursor:
         cursor.execute(statement)
         with cursor.fetch_record_batch() as reader:
-            yield from reader
+            for batch in reader:
+                yield pa.Table.from_batches([batch])
