@@ -11,6 +11,8 @@ from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.storage.addresses import address_of
 from bsjoin.values.durations import seconds
 
+_LONGEST_S = 2_000_000.0  # in milliseconds it fits into 32 bits
+
 
 def located(path: str | os.PathLike[str], name: str) -> str:
     """What a path or URL means.
@@ -60,7 +62,7 @@ def check_texts(options: Any, name: str) -> dict[str, str]:
 
 
 def positive(duration: timedelta | str | float, name: str) -> float:
-    """The seconds of a duration.
+    """The seconds of a duration; longer ones than drivers and threads take are 23 days.
 
     Raises:
         ArgumentError: it is not a duration above zero.
@@ -68,4 +70,4 @@ def positive(duration: timedelta | str | float, name: str) -> float:
     value = seconds(duration, name)
     if value <= 0:
         raise ArgumentError(f"{name}={duration!r}: it must be above zero")
-    return value
+    return min(value, _LONGEST_S)

@@ -12,11 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from bsjoin.errors import ArgumentError, DataError, SourceError
-from bsjoin.sources.arguments import check_max_keys, check_unique
+from bsjoin.sources.arguments import check_max_keys, check_unique, positive
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.timeouts import run_with_timeout
 from bsjoin.sources.types import as_schema, fitted, wanted_columns
-from bsjoin.values.durations import seconds
 from bsjoin.values.plain import has_inside
 
 
@@ -71,9 +70,7 @@ def function(
         raise ArgumentError(f"fn={fn!r}: give a function of a pyarrow.Table of keys")
     check_unique(unique, or_none=False)
     check_max_keys(max_keys)
-    timeout_s = None if timeout is None else seconds(timeout, "timeout")
-    if timeout_s is not None and timeout_s <= 0:
-        raise ArgumentError(f"timeout={timeout!r}: it must be above zero, or None for no limit")
+    timeout_s = None if timeout is None else positive(timeout, "timeout")
     return _Function(fn, _schema(schema), unique, max_keys, timeout_s)
 
 

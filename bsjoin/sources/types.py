@@ -210,16 +210,16 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
         return _converted(column, field.type)
     except pa.ArrowException as error:
         reason = str(error)
+    other = "binary" if pa.types.is_string(field.type) else "string"
     raise DataError(
         f"{what}: the column {field.name!r} holds {_offender(column, field.type)}, which is no "
         f"{field.type}: {reason}. Read it with another type, such as "
-        f"schema={{{field.name!r}: pyarrow.string()}}"
+        f"schema={{{field.name!r}: pyarrow.{other}()}}"
     )
 
 
 def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     _check_kinds(column, wanted)
-    wide = _wide(wanted)
     if pa.types.is_decimal(wanted) and (
         column.type == pa.float64() or (pa.types.is_string(column.type) and _is_odd(column))
     ):
@@ -234,11 +234,11 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
         if pc.any(pc.match_substring_regex(column, "[xX]")).as_py():
             raise pa.ArrowInvalid("its digits are not decimal ones")
         column = pc.replace_substring_regex(column, r"\.0*$", "")  # a decimal that is whole
-    if wide is not None:
-        # Arrow's own cast to 128 bits wraps around for numbers that are too large.
-        column = column.cast(wide)
-    # A date is that of its time; all other casts must be exact.
-    return column.cast(options=pc.CastOptions(wanted, allow_time_truncate=True))
+    # Arrow's own cast to 128 bits wraps around for numbers that are too large. A date is that of
+    # its time; all other casts must be exact.
+    for dtype in dict.fromkeys((_wide(wanted), wanted)):
+        column = column.cast(options=pc.CastOptions(dtype, allow_time_truncate=True))
+    return column
 
 
 def _check_kinds(column: pa.ChunkedArray, wanted: pa.DataType) -> None:
@@ -301,14 +301,17 @@ def _is_odd(column: pa.ChunkedArray) -> bool:
     return bool(pc.any(pc.match_substring_regex(column, "[eE]|.{50}")).as_py())
 
 
-def _wide(dtype: pa.DataType) -> pa.DataType | None:
-    """The 256-bit type for a decimal, or a list of decimals; None for other types."""
+def _wide(dtype: pa.DataType) -> pa.DataType:
+    """The type with decimals of 256 bits, inside lists, structs and maps, too."""
     if pa.types.is_decimal(dtype):
         return pa.decimal256(76, dtype.scale)
     if pa.types.is_list(dtype):
-        item = _wide(dtype.value_type)
-        return None if item is None else pa.list_(item)
-    return None
+        return pa.list_(_wide(dtype.value_type))
+    if pa.types.is_map(dtype):
+        return pa.map_(_wide(dtype.key_type), _wide(dtype.item_type))
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_wide(field.type)) for field in dtype])
+    return dtype
 
 
 def _offender(column: pa.ChunkedArray, wanted: pa.DataType) -> str:

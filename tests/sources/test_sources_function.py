@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from datetime import datetime
+from datetime import datetime, timedelta
 from decimal import Decimal
 from typing import Any
 from unittest import mock
@@ -150,9 +150,12 @@ def test_a_number_is_no_time_and_only_0_and_1_are_true_or_false() -> None:
     time = datetime(2024, 1, 1)
     ones, times = pa.array([[1]]), pa.list_(pa.timestamp("us"))
     struct, pairs = pa.struct([("a", pa.int32())]), pa.map_(pa.int8(), pa.int64())
+    texts = pa.map_(pa.int8(), pa.string())
     inside: list[tuple[pa.DataType, pa.Array]] = [
         (times, ones), (pa.list_(pa.bool_()), ones), (pa.list_(times), pa.array([[[1]]])),
         (pa.list_(pa.decimal128(3, 2)), pa.array([[1.005]])),
+        (pa.struct([("a", pa.decimal128(38, 18))]), pa.array([{"a": "1e30"}])),
+        (pa.map_(pa.int8(), pa.decimal128(38, 18)), pa.array([[(1, "1e30")]], texts)),
         (pa.struct([("a", pa.date32())]), pa.array([{"a": 5}], struct)),
         (pa.map_(pa.int8(), pa.timestamp("us")), pa.array([[(1, 5)]], pairs)),
     ]  # fmt: skip
@@ -272,7 +275,8 @@ def test_a_late_answer_is_a_fault() -> None:
             function(lambda keys: end.wait(), SCHEMA, timeout="50 ms").lookup(KEYS)
     finally:
         end.set()
-    assert function(lambda keys: None, SCHEMA, timeout="1 minute").lookup(KEYS).num_rows == 0
+    for timeout in ("1 minute", timedelta.max):
+        assert function(lambda keys: None, SCHEMA, timeout=timeout).lookup(KEYS).num_rows == 0
 
 
 def test_schemas_of_spark_are_understood() -> None:

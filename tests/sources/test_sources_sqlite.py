@@ -272,6 +272,26 @@ def test_a_file_that_is_locked_is_a_fault_and_one_in_wal_mode_is_only_read(place
     assert source.lookup(asked).num_rows == 1
 
 
+def test_what_a_writer_has_left_that_died_is_a_fault_until_the_next_one_writes(
+    place: SQLite,
+) -> None:
+    place.run("CREATE TABLE t (a INTEGER, b TEXT)", "INSERT INTO t VALUES (1, 'x')")
+    left = SQLite(place.path.parent)
+    left.path = place.path.with_name("left.db")
+    with contextlib.closing(sqlite3.connect(place.path, isolation_level=None)) as writer:
+        for statement in ("PRAGMA cache_size = 1", "BEGIN", "UPDATE t SET b = 'y'"):
+            writer.execute(statement)
+        writer.executemany("INSERT INTO t VALUES (?, ?)", [(n, "y" * 1000) for n in range(99)])
+        for end in ("", "-journal"):
+            shutil.copyfile(f"{place.path}{end}", f"{left.path}{end}")
+    source, asked = sql(f"sqlite:///{left.path}", table="t"), pa.table({"a": [1]})
+    with pytest.raises(SourceError, match="died in a transaction") as caught:
+        _ = source.schema
+    assert caught.value.is_transient
+    left.run("CREATE INDEX t_a ON t (a)")
+    assert source.lookup(asked).to_pylist() == [{"a": 1, "b": "x"}]
+
+
 @pytest.mark.long
 @pytest.mark.skipif(shutil.which("unshare") is None, reason="needs a mount of its own")
 def test_wal_mode_on_a_read_only_mount_says_what_to_do(tmp_path: Path) -> None:

@@ -59,7 +59,9 @@ def sql(
     Args:
         url: ``sqlite:///relative.db``, ``sqlite:////absolute.db``, ``duckdb:///path``,
             ``postgresql://user:password@host:5432/database`` (or ``?host=/socket/folder``;
-            parameters after the question mark are libpq's), ``mysql://...`` or ``mariadb://...``.
+            parameters after the question mark are libpq's), ``mysql://...`` or ``mariadb://...``
+            (after a question mark ``ssl_ca=`` checks the certificate, and with it
+            ``ssl_verify_identity=true`` the name of the host).
             The URL of a file has no parameters.
             Special characters of a password must be percent-encoded. No message shows the password.
         table: the table's name, ``"schema.name"``, or a list of the name's parts if they contain

@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 # Rounded down: a cast would round to the nearest. An infinite time has no number.
 _FROM_NS = (
-    "coalesce(make_timestamp((epoch_ns({0}) - if(epoch_ns({0}) < 0, 999, 0)) // 1000), "
+    "coalesce(make_timestamp(epoch_ns({0}) // 1000 - if(epoch_ns({0}) % 1000 < 0, 1, 0)), "
     "CAST({0} AS TIMESTAMP))"
 )
 # DuckDB's types that are read as another Arrow type; other types that Spark lacks are text.
@@ -40,7 +40,18 @@ _ENDS = {
     ("TIMESTAMP", "-infinity"): f"make_timestamp({ENDS['time'][0]})",
     ("TIMESTAMP", "infinity"): f"make_timestamp({ENDS['time'][1]})",
 }
-_TEXTS = ("ENUM", "UUID", "TIME", "BIT", "INTERVAL", "UHUGEINT", "JSON", "VARINT", "BIGNUM")
+_TEXTS = (
+    "ENUM",
+    "UUID",
+    "TIME",
+    "BIT",
+    "INTERVAL",
+    "UHUGEINT",
+    "JSON",
+    "VARIANT",
+    "VARINT",
+    "BIGNUM",
+)
 _MAY_PASS = {
     "FatalException", "HTTPException", "IOException", "InternalException", "InterruptException",
     "OperationalError", "OutOfMemoryException", "ResourceInUseException", "SerializationException",

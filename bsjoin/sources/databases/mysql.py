@@ -16,19 +16,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from bsjoin.errors import ArgumentError, DataError, suggest
+from bsjoin.errors import ArgumentError, DataError
 from bsjoin.sources.databases import mysql_errors
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
+from bsjoin.sources.databases.mysql_options import options_of
 from bsjoin.sources.databases.parts import in_parts, sizes_of
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.rows import array_of, python_values
 from bsjoin.sources.types import DECIMAL, decimal_type
 from bsjoin.values.python_values import shown
 
-_OPTIONS = {"unix_socket", "charset", "ssl_ca", "ssl_cert", "ssl_key", "ssl_key_password"}
-_UTF8 = {"utf8", "utf8mb3", "utf8mb4"}
-_SWITCHES = {"ssl_disabled", "ssl_verify_cert", "ssl_verify_identity"}
 _UNSIGNED, _ENUM_OR_SET = 32, 256 | 2048
 _BINARY_CHARSET = 63
 _INTEGERS = {
@@ -50,6 +48,7 @@ _OTHERS = {
 _PER_VALUE, _ESCAPED = 48, 2
 _HEAD_BYTES = 1 << 16
 _NO_TABLE = 1146
+_YEAR_S = 31_536_000  # the longest that the server takes
 _FLOAT, _BIT, _JSON = "({} + 0e0)", "({} + 0)", "JSON"
 _READ_ONLY = 1792
 # Other ones of the server would leave rows out, or make others of their texts.
@@ -57,7 +56,11 @@ _SETTINGS = (
     "SET time_zone = '+00:00', sql_select_limit = 18446744073709551615, sql_mode = REPLACE(REPLACE("
     "@@sql_mode, 'PAD_CHAR_TO_FULL_LENGTH', ''), 'EMPTY_STRING_IS_NULL', '')"
 )
-_AMBIGUOUS = {"armscii8": "().,-'", "eucjpms": "\uff5e", "sjis": "\\", "ujis": "\\~"}
+# U+FFFD stands for codes that are none.
+_AMBIGUOUS = {
+    "armscii8": "().,-'", "big5": "\ufffd", "eucjpms": "\uff5e", "sjis": "\\", "tis620": "\ufffd",
+    "ujis": "\\~",
+}  # fmt: skip
 
 
 class MySQL(Database):
@@ -69,21 +72,11 @@ class MySQL(Database):
 
     def __init__(self, target: Target, *given: Any) -> None:
         super().__init__(target, *given)
-        self._charsets: dict[str, str] = {}
+        self._collations: dict[str, str] = {}
         self._lengths: dict[str, int] = {}
         self._packet: int | None = None
         address = target.address
-        for name in address.options:
-            if name not in _OPTIONS | _SWITCHES:
-                raise ArgumentError(
-                    f"url={str(address)!r}: the option {name!r} is not known. "
-                    f"{suggest(name, sorted(_OPTIONS | _SWITCHES))}"
-                )
-        if address.options.get("charset", "utf8").lower() not in _UTF8:
-            raise ArgumentError(
-                f"url={str(address)!r}: every text is read in utf8mb4, since the server would send "
-                "question marks for characters that another charset= lacks: leave it out"
-            )
+        options_of(address)
         if target.table is None and not address.path:
             return
         if not address.path and len(target.table or ()) < 2:
@@ -94,10 +87,6 @@ class MySQL(Database):
     def _open(self) -> Any:
         pymysql = driver("pymysql", "mysql")
         address, target = self.target.address, self.target
-        options: dict[str, Any] = {
-            name: value.lower() in ("1", "true", "yes", "on") if name in _SWITCHES else value
-            for name, value in address.options.items()
-        }
         connection = pymysql.connect(
             host=address.host or "localhost",
             port=address.port or 3306,
@@ -109,7 +98,7 @@ class MySQL(Database):
             connect_timeout=max(1, round(target.connect_timeout_s)),
             read_timeout=max(1, round(target.timeout_s)),
             write_timeout=max(1, round(target.timeout_s)),
-            **{**options, "charset": "utf8mb4"},
+            **options_of(address),
         )
         try:
             with connection.cursor() as cursor:
@@ -138,12 +127,10 @@ class MySQL(Database):
             fields = cursor._result.fields
             names = list(dict.fromkeys(field.name for field in fields))
             if len(names) == len(fields):
-                charsets = ", ".join(f"charset({self._at(name)})" for name in names)
-                cursor.execute(
-                    f"SELECT {charsets} FROM (SELECT 1) AS o LEFT JOIN {source} ON false"
-                )
+                told = ", ".join(f"collation({self._at(name)})" for name in names)
+                cursor.execute(f"SELECT {told} FROM (SELECT 1) AS o LEFT JOIN {source} ON false")
                 if source == self._from:
-                    self._charsets = dict(zip(names, cursor.fetchone(), strict=True))
+                    self._collations = dict(zip(names, cursor.fetchone(), strict=True))
                     self._lengths = {field.name: field.length for field in fields}
             return [_column(field) for field in fields]
 
@@ -154,6 +141,8 @@ class MySQL(Database):
         if column.type == pa.bool_() and pa.types.is_integer(dtype):
             return column  # TINYINT(1) and BIT(1) are numbers
         found = super()._read_as(column, dtype)
+        if pa.types.is_string(dtype) and column.type == pa.binary():
+            return replace(found, read=column.read)  # a cast loses what is not UTF-8
         if pa.types.is_string(dtype) and column.read in (_FLOAT, _BIT):
             return replace(found, read=self.as_text.format(column.read))
         return found
@@ -237,22 +226,28 @@ class MySQL(Database):
         """Which keys a column may have as several texts, which it tells apart."""
         found = np.zeros(len(keys), bool)
         for name in keys.column_names:
-            texts, several = keys.column(name), _ambiguous(self._charsets.get(name) or "")
+            texts, several = keys.column(name), _ambiguous(self._charset(name))
             if several and pa.types.is_string(texts.type):
                 found |= np.array([not several.isdisjoint(t) for t in texts.to_pylist()], bool)
         return found
 
+    def _charset(self, name: str) -> str:
+        """The character set of a column, with which the name of its collation begins."""
+        return (self._collations.get(name) or "binary").partition("_")[0]
+
     def _place(self, name: str) -> str:
-        """The placeholder of a value, converted to the column's character set.
+        """The placeholder of a value, converted to the column's character set and collation.
 
         MariaDB compares row values of another character set incorrectly, and refuses characters
         that the column's character set lacks. The conversion replaces these by question marks; rows
         of other keys that match are ignored.
         """
-        charset = self._charsets.get(name) or "binary"
+        charset = self._charset(name)
         if self._is_retyped(name):
             return "%s"
-        return "%s" if charset in ("binary", "utf8mb4") else f"CONVERT(%s USING {charset})"
+        if charset in ("binary", "utf8mb4"):
+            return "%s"
+        return f"CONVERT(%s USING {charset}) COLLATE {self._collations[name]}"
 
     def _table(
         self, rows: Sequence[Sequence[Any]], columns: Sequence[Column], schema: pa.Schema
@@ -272,6 +267,8 @@ class MySQL(Database):
     def _stream(self, connection: Any, statement: str) -> Generator[Any, None, None]:
         cursors = driver("pymysql.cursors", "mysql")
         self._limit(connection, 0)  # no timeout for a scan
+        with connection.cursor() as cursor:  # nor for who takes its rows
+            cursor.execute(f"SET SESSION net_write_timeout = {_YEAR_S}")
         connection._read_timeout = None  # nor until its first row
         _keep_alive(connection._sock)
         # Without arguments, so that a percent sign is literal.
@@ -356,8 +353,10 @@ def _is_text(dtype: pa.DataType) -> bool:
 
 def _is_direct(declared: pa.DataType, wanted: pa.DataType) -> bool:
     """Whether PyMySQL's values of a type make those of the user's type without a cast."""
-    if pa.types.is_string(wanted) or pa.types.is_binary(wanted) or declared.equals(wanted):
+    if declared.equals(wanted):
         return True
+    if _is_text(wanted):
+        return bool(declared != pa.binary())
     exact = pa.types.is_integer(declared) or pa.types.is_decimal(declared)
     if pa.types.is_integer(wanted):
         return bool(pa.types.is_integer(declared) or pa.types.is_boolean(declared))

@@ -291,6 +291,8 @@ class SQLite(Database):
 
     def _may_pass(self, error: Exception) -> bool:
         code = getattr(error, "sqlite_errorcode", None)
+        if code == sqlite3.SQLITE_READONLY_ROLLBACK:  # by a writer, who may come
+            return True
         return code is not None and code & 0xFF in _MAY_PASS
 
     def _is_of_data(self, error: Exception) -> bool:
@@ -311,6 +313,8 @@ class SQLite(Database):
             )
         if code == sqlite3.SQLITE_INTERRUPT:
             return f"no answer within timeout={self.target.timeout_s:g} seconds"
+        if code == sqlite3.SQLITE_READONLY_ROLLBACK:
+            return "a writer has died in a transaction, which the next one that writes undoes"
         if code == sqlite3.SQLITE_CANTOPEN:
             return (
                 f"{super()._message(error)}. This account needs the right to read the file "
