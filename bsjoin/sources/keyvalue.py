@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 import string
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -83,6 +84,11 @@ def redis(
         raise ArgumentError(
             f"url={str(address)!r}: {address.driver!r} is not known here: give the address of a "
             "server, of a replica, or of a node of a cluster, as redis://host:port"
+        )
+    if address.scheme != "unix" and not re.fullmatch("[0-9]*/*", address.path):
+        raise ArgumentError(
+            f"url={str(address)!r}: {address.path!r} is no number of a database: give it as in "
+            "redis://host:port/0"
         )
     columns = as_schema(schema)
     if kind not in ("hash", "json"):

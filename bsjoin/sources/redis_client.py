@@ -68,32 +68,34 @@ class RedisClient:
     def _client(self) -> Any:
         client = self._session.current()
         if client is None:
-            timeouts = {
+            settings: dict[str, Any] = {
                 "socket_timeout": self._timeout_s,
                 "socket_connect_timeout": self._timeout_s,
             }
-            client = self._cluster(timeouts) if self.is_cluster else self._server(timeouts)
+            if self._address.scheme == "rediss" and "ssl_cert_reqs" not in self._address.options:
+                settings["ssl_check_hostname"] = True  # which version 5 of the library does not
+            client = self._cluster(settings) if self.is_cluster else self._server(settings)
             self._session.hold(client)
         return client
 
-    def _server(self, timeouts: dict[str, float]) -> Any:
+    def _server(self, settings: dict[str, Any]) -> Any:
         module = driver("redis", "redis")
         backoff, retry = driver("redis.backoff", "redis"), driver("redis.retry", "redis")
         once = retry.Retry(backoff.NoBackoff(), 0)
-        return module.Redis.from_url(self._url, retry=once, **timeouts)
+        return module.Redis.from_url(self._url, retry=once, **settings)
 
-    def _cluster(self, timeouts: dict[str, float]) -> Any:
-        if self._address.path.strip("/") not in ("", "0") or "db" in self._address.options:
-            raise SourceError(
-                f"{self._what}: this is a Redis Cluster, which has the database 0 only: leave the "
-                "number out of the URL"
-            )
+    def _cluster(self, settings: dict[str, Any]) -> Any:
         if self._address.scheme == "unix":
             raise SourceError(
                 f"{self._what}: this is a node of a Redis Cluster, whose other nodes are on the "
                 "network: give redis://host:port"
             )
-        return driver("redis.cluster", "redis").RedisCluster.from_url(self._url, **timeouts)
+        if self._address.path.strip("/") not in ("", "0") or "db" in self._address.options:
+            raise SourceError(
+                f"{self._what}: this is a Redis Cluster, which has the database 0 only: leave the "
+                "number out of the URL"
+            )
+        return driver("redis.cluster", "redis").RedisCluster.from_url(self._url, **settings)
 
     def _translated(self, error: Exception) -> Exception:
         if isinstance(error, BSJoinError):

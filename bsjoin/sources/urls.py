@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from bsjoin._secrets import hidden, secrets_of
 from bsjoin.errors import ArgumentError
@@ -94,6 +94,16 @@ def _server(url: str, name: str, driver: str) -> Address:
         password=None if parts.password is None else unquote(parts.password),
         host=parts.hostname and unquote(parts.hostname), port=port,
         path=unquote(parts.path.removeprefix("/")),
-        options=dict(parse_qsl(parts.query, keep_blank_values=True)),
+        options=_options(parts.query),
         secrets=secrets_of(url), shown=hidden(url),
     )  # fmt: skip
+
+
+def _options(query: str) -> dict[str, str]:
+    """The parameters of a URL; a plus sign is one, as libpq has it.
+
+    >>> _options("password=a+b%2B&x")
+    {'password': 'a+b+', 'x': ''}
+    """
+    pairs = (part.partition("=") for part in query.split("&") if part)
+    return {unquote(name): unquote(value) for name, _, value in pairs}

@@ -259,6 +259,7 @@ def test_a_restart_is_a_fault_and_then_forgotten_and_so_is_a_server_that_answers
         ({"url": "http://host"}, "not known"),
         ({"url": "redis+sentinel://me:secret@host:26379/mymaster"}, "not known"),
         ({"url": "redis://u:p/w@host"}, "percent-encoded"),
+        ({"url": "redis://host/shop"}, "no number of a database"),
         ({"key": "row"}, "name the key columns"),
         ({"key": "row:{"}, "key="),
         ({"key": "row:{}"}, "no column ''"),

@@ -169,3 +169,21 @@ def test_servers_that_are_not_ready_are_faults_that_pass() -> None:
         redis.ResponseError("ERR unknown command"),
     ):
         assert type(client._translated(staying)) is SourceError, staying
+
+
+def test_the_address_of_a_cluster_has_a_host_and_no_number_of_a_database() -> None:
+    for url, words in (
+        ("unix:///a.sock", "on the network"),
+        ("redis://host/1", "leave the number"),
+    ):
+        client = RedisClient(address_of(url, (), ("redis", "unix")), url, 1.0, "it")
+        client.is_cluster = True
+        with pytest.raises(SourceError, match=words):
+            client.run(lambda _: None)
+
+
+def test_the_name_of_a_host_is_compared_with_its_certificate() -> None:
+    for url, checks in (("rediss://host", True), ("rediss://host?ssl_cert_reqs=none", None)):
+        client = RedisClient(address_of(url, (), ("rediss",)), url, 1.0, "it")
+        given = client.run(lambda made: made.connection_pool.connection_kwargs)
+        assert given.get("ssl_check_hostname") is checks

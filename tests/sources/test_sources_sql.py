@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -41,7 +42,9 @@ from bsjoin.following.source import rereading
 from bsjoin.sources import sql
 from bsjoin.sources.databases import mysql as mysql_source
 from bsjoin.sources.databases import postgresql as postgresql_source
+from bsjoin.sources.databases.mysql_options import options_of
 from bsjoin.sources.transient import TransientSourceError
+from bsjoin.sources.urls import address_of
 
 HOSTILE = [
     'we"`i.r%s', "sel ect", "a.b", "é", "`tick`", "50%", "%s", "select", "a'b", "{}", ";--", "A",
@@ -78,19 +81,6 @@ def test_names_are_only_names(database: Database) -> None:
     for source in sources:
         source.close()  # or DuckDB would not let the table go
     database.run(f"DROP TABLE {quoted[0]}")
-
-
-def test_values_are_only_values(database: Database) -> None:
-    values = ["'; DROP TABLE t; --", '"', "\\", "%s", "%(a)s", "?", "$1", "{}"]
-    database.run("CREATE TABLE t (c VARCHAR(40), i INTEGER)")
-    with database.cursor() as cursor:
-        for number, value in enumerate(values):
-            cursor.execute(f"INSERT INTO t VALUES ({database.place}, {number})", [value])
-    source = database.source(table="t")
-    for number, value in enumerate(values):
-        asked = by_type(source, c=[value, value + "x"])
-        assert source.lookup(asked).column("i").to_pylist() == [number]
-    assert source.size() == len(values)
 
 
 @pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)
@@ -404,10 +394,11 @@ def test_a_look_up_that_takes_too_long_is_a_fault(database: Database) -> None:
 def test_a_scan_has_no_time_limit(mariadb: MariaDBServer) -> None:
     database = MariaDB(mariadb.url)
     database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
-    source = database.source(query="SELECT a FROM t WHERE sleep(1.5) = 0", timeout=1)
+    query = "SELECT a, @@net_write_timeout AS s FROM t WHERE sleep(1.5) = 0"
+    source = database.source(query=query, timeout=1)
     with mock.patch.object(mysql_source, "_keep_alive", wraps=mysql_source._keep_alive) as kept:
         scan = iter(source.scan())
-        assert next(scan).num_rows == 1
+        assert next(scan).to_pylist() == [{"a": 1, "s": 31_536_000}]
     (connection,) = kept.call_args.args
     assert connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE) == 60
     assert not [*scan]
@@ -522,6 +513,8 @@ def test_urls_of_sqlalchemy_are_understood(postgresql: Server, mariadb: Server) 
         *(f"{scheme}://{other}" for scheme in ("mysql+pymysql", "mariadb")),
     ):
         assert sql(url, table="t").schema.names == ["a"]
+    made: Any = sql(f"{postgresql.url}?keepalives_idle=9", table="t")
+    assert "keepalives_idle=9&keepalives_interval=10" in made._url()
 
 
 @pytest.mark.parametrize(
@@ -539,6 +532,8 @@ def test_urls_of_sqlalchemy_are_understood(postgresql: Server, mariadb: Server) 
         ({"url": "duckdb:///what?.db", "table": "t"}, "no options.*%3F"),
         ({"url": "mysql://host/db?charset=latin1", "table": "t"}, "in utf8mb4"),
         ({"url": "mysql://host/db?nope=1", "table": "t"}, "'nope' is not known"),
+        ({"url": "mysql://host/db?ssl_verify_cert=required", "table": "t"}, "give true or false"),
+        ({"url": "mysql://host/db?ssl_verify_identity=1", "table": "t"}, "without ssl_ca="),
         ({"url": "mysql://host", "table": "t"}, "name the database"),
         ({"url": "postgresql://u:p/w@host/db", "table": "t"}, "percent-encoded"),
         ({"url": "postgresql://u:p#w@host/db", "table": "t"}, "percent-encoded"),
@@ -561,6 +556,19 @@ def test_urls_of_sqlalchemy_are_understood(postgresql: Server, mariadb: Server) 
 def test_arguments_are_checked_at_the_call(arguments: dict[str, Any], words: str) -> None:
     with pytest.raises(ArgumentError, match=words.replace("(", r"\(")):
         sql(**arguments)
+
+
+def test_a_certificate_of_mysql_is_compared_with_the_authorities_that_are_given() -> None:
+    for more, is_compared in (("", True), ("&ssl_verify_cert=no", False)):
+        address = address_of(f"mysql://host/db?ssl_ca=/a+b.pem{more}", (), ("mysql",))
+        options = {"ssl_ca": "/a+b.pem", "ssl_verify_cert": is_compared, "charset": "utf8mb4"}
+        assert options_of(address) == options
+
+
+def test_a_time_limit_may_be_the_longest(database: Database) -> None:
+    database.run("CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
+    source = database.source(table="t", timeout=timedelta.max, connect_timeout=timedelta.max)
+    assert source.lookup(by_type(source, a=[1])).num_rows == 1
 
 
 def test_only_the_driver_that_is_needed_is_imported() -> None:
