@@ -78,6 +78,33 @@ def test_threads_have_them_that_inherit_from_the_function(
     assert [cycle.rows_in for cycle in bsjoin.progress(query)] == [3]
 
 
+def test_rows_that_were_joined_before_the_function_count_once(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """Its actions may take a part of them, all in one task, or what Spark has kept."""
+    table = BatchTable.build(table_of(spark, 1), on="k")
+
+    def function(batch: DataFrame, number: int) -> None:
+        if number == 0:
+            batch.collect()
+            batch.coalesce(1).collect()
+            batch.limit(1).collect()
+        else:
+            kept = batch.persist()
+            assert not kept.isEmpty()
+            kept.collect()
+            kept.unpersist()
+
+    feed = Feed(spark, tmp_path / "feed")
+    for _ in range(2):
+        feed.add(*range(9))
+    query = feed.call(function, table.join(feed.stream.repartition(3), how="left"))
+    query.processAllAvailable()
+    query.stop()
+    found = [(one.rows_in, one.hits, one.rows_out) for one in bsjoin.progress(query)]
+    assert found == [(9, 4, 9)] * 2
+
+
 @pytest.mark.parametrize("what", ["frame", None, 5, "name", {}, BatchTable, "writer"])
 def test_what_is_no_query_is_refused(spark: SparkSession, what: Any) -> None:
     given = {"frame": spark.range(1), "writer": spark.range(1).write}

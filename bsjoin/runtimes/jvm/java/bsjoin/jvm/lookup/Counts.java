@@ -1,8 +1,8 @@
 package bsjoin.jvm.lookup;
 
+import bsjoin.jvm.spark.PartitionCounts;
 import bsjoin.jvm.spark.Scala;
 import java.io.Serializable;
-import java.util.Arrays;
 import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
@@ -18,7 +18,7 @@ import org.slf4j.LoggerFactory;
 
 /**
  * What a {@link LookupExec} counts: metrics of Spark's UI. Each iterator counts in fields of its own,
- * and reports them when its task ends.
+ * and reports them when its task ends, there and for the figures of a micro-batch.
  */
 public final class Counts implements Serializable {
   private static final String[] NAMES = {"rowsIn", "matchedRows", "rowsOut", "openTime"};
@@ -27,8 +27,10 @@ public final class Counts implements Serializable {
   private static final Consumer<long[]> EXECUTOR = executor();
 
   private final SQLMetric[] counted; // by the names
+  private final PartitionCounts reports; // by the names
   private final transient SQLMetric version;
   private final CollectionAccumulator<Integer> followed; // the last version of each task; or null
+  private transient int partition;
   private transient Finder finder;
   private transient long rows;
   private transient long matches;
@@ -39,17 +41,20 @@ public final class Counts implements Serializable {
   Counts(SparkContext context, boolean follows) {
     counted =
         new SQLMetric[] {
-          LastAttempts.metric(context, "rows in"),
-          LastAttempts.metric(context, "rows with a match"),
-          LastAttempts.metric(context, "rows out"),
+          SQLMetrics.createMetric(context, "rows in"),
+          SQLMetrics.createMetric(context, "rows with a match"),
+          SQLMetrics.createMetric(context, "rows out"),
           SQLMetrics.createNanoTimingMetric(context, "time to open the table", -1)
         };
+    reports = new PartitionCounts(context);
     version = SQLMetrics.createMetric(context, "version of the table");
     followed = follows ? context.collectionAccumulator() : null;
   }
 
-  private Counts(Counts of) {
+  private Counts(Counts of, int partition) {
     counted = of.counted;
+    reports = of.reports;
+    this.partition = partition;
     version = null;
     followed = of.followed;
   }
@@ -78,12 +83,11 @@ public final class Counts implements Serializable {
 
   /** What was counted, by the names of the metrics; without the version. */
   Map<String, Long> values() {
-    long[] rows = LastAttempts.values(Arrays.copyOf(counted, NAMES.length - 1));
+    long[] sums = reports.sums(NAMES.length);
     Map<String, Long> all = new LinkedHashMap<>();
-    for (int i = 0; i < rows.length; i++) {
-      all.put(NAMES[i], rows[i]);
+    for (int i = 0; i < NAMES.length; i++) {
+      all.put(NAMES[i], sums[i]);
     }
-    all.put("openTime", counted[rows.length].value());
     return all;
   }
 
@@ -114,9 +118,9 @@ public final class Counts implements Serializable {
         : Collections.max(followed.value());
   }
 
-  /** One for an iterator. */
-  public Counts open() {
-    Counts opened = new Counts(this);
+  /** One for an iterator over a partition. */
+  public Counts open(int partition) {
+    Counts opened = new Counts(this, partition);
     TaskContext task = TaskContext.get();
     if (task != null) {
       TaskCompletionListener end = ended -> opened.report();
@@ -149,6 +153,7 @@ public final class Counts implements Serializable {
     for (int i = 0; i < own.length; i++) {
       counted[i].add(own[i]);
     }
+    reports.add(partition, own);
     addToExecutor(own);
     if (followed != null && finder != null) {
       followed.add(finder.version().manifest.version);

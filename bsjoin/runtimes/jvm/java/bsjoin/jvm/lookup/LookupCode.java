@@ -49,7 +49,7 @@ public final class LookupCode {
       open = reference("finder", lookup.finder(), Finder.class) + ".open()";
     } else {
       String object = reference("counts", counts, Counts.class);
-      this.counts = state(Counts.class, "counts", object + ".open()");
+      this.counts = state(Counts.class, "counts", object + ".open(partitionIndex)");
       open = this.counts + ".opened(" + reference("finder", lookup.finder(), Finder.class) + ")";
     }
     Class<?> type = lookup.finder().getClass();

@@ -46,9 +46,8 @@ public final class LookupRows
 
   private final class Results extends AbstractIterator<InternalRow> {
     private final Iterator<InternalRow> rows;
-    private final Counts counted = counts == null ? null : counts.open();
-    private final Finder finder =
-        counted == null ? lookup.finder().open() : counted.opened(lookup.finder());
+    private final Counts counted;
+    private final Finder finder;
     private final UnsafeProjection argumentsOf = UnsafeProjection.create(arguments);
     private final DataType[] types =
         Scala.list(arguments).stream().map(Expression::dataType).toArray(DataType[]::new);
@@ -71,6 +70,8 @@ public final class LookupRows
 
     Results(int partition, Iterator<InternalRow> rows) {
       this.rows = rows;
+      counted = counts == null ? null : counts.open(partition);
+      finder = counted == null ? lookup.finder().open() : counted.opened(lookup.finder());
       argumentsOf.initialize(partition);
       whole.initialize(partition);
       if (outputOf != null) {
