@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import BinaryType, StringType
 
 from bsjoin.errors import ArgumentError, ColumnError, suggest
 from bsjoin.metrics.progress import counted_in, observed_row
 from bsjoin.runtimes.jvm.attach import call, is_attached, lacks_planner
 from bsjoin.spark import compat
 from bsjoin.spark.session import is_dataframe
-from bsjoin.spark.sql import quoted
+from bsjoin.spark.sql import column
 from bsjoin.values.durations import seconds
 
 __all__ = ["WAITED_SINCE", "WAITING_SINCE", "RouteProgress", "progress", "route"]
@@ -53,10 +55,11 @@ class RouteProgress:
             joined with earlier.
         waiting: rows that went to the retry topic.
         expired: rows that went to the dead letters.
-        waiting_now: rows that wait after the micro-batch: those that it sent to the retry topic,
-            and the records there that it has left unread; None (default) where the query does not
-            read the retry topic, or reads it in real-time mode. With the trigger ``availableNow``
-            and a limit, those that earlier micro-batches of the run have sent are missing.
+        waiting_now: rows that wait after the micro-batch: those that it sent to the retry topics of
+            its calls, and the records there that it has left unread, as far as the query reads
+            these topics; None (default) where it reads none, or in real-time mode. With the trigger
+            ``availableNow`` and a limit, those that earlier micro-batches of the run have sent are
+            missing.
     """
 
     batch_id: int
@@ -128,23 +131,24 @@ def route(
     """
     patience_ms = _checked(joined, {"topic": topic, "retry": retry, "dead": dead}, patience, found)
     new = F.expr(value) if isinstance(value, str) else value
-    kind = joined.select(new.alias("value")).schema["value"].dataType.simpleString()
-    if kind not in ("string", "binary"):
+    kind = joined.select(new.alias("value")).schema["value"].dataType
+    if not isinstance(kind, StringType | BinaryType):
         raise ArgumentError(
-            f"value={value!r} is of type {kind}, and values of Kafka are text or binary: give "
-            "to_json(struct(...)), or a cast"
+            f"value={value!r} is of type {kind.simpleString()}, and values of Kafka are text or "
+            "binary: give to_json(struct(...)), or a cast"
         )
-    headers, hit, at = map(quoted, ("headers", found, "timestamp"))
+    headers, hit, at = map(column, ("headers", found, "timestamp"))
     at = f"coalesce({at}, {_EPOCH})"  # Kafka has one in each record
     hit = f"coalesce({hit}, false)" if joined.schema[found].nullable else hit
     spark = joined.sparkSession
-    in_jvm = is_attached(spark) and lacks_planner(spark) is None
+    in_jvm, number = is_attached(spark) and lacks_planner(spark) is None, next(_CALLS)
     if in_jvm:
         sent = F.expr(call("routed headers", headers, hit, at))
         places = {"topic": topic, "retry": retry, "dead": dead, "patience_ms": patience_ms}
-        places["call"] = next(_CALLS)
-        # It counts, in plans of the session: see RouteStrategy.java.
-        to = F.expr(call("routed topic", headers, hit, at, once=True, **places))
+        places["call"] = number
+        # It counts by partitions, in plans of the session: see RouteStrategy.java.
+        arguments = headers, hit, at, "spark_partition_id()"
+        to = F.expr(call("routed topic", *arguments, once=True, **places))
     else:
         sent = F.expr(_headers(headers, hit, at))
         # A header of somebody else's making may have any number: no difference of that is taken.
@@ -163,7 +167,7 @@ def route(
     if in_jvm:
         return rows
     return rows.observe(
-        _OBSERVED + topic,
+        f"{_OBSERVED}{topic} {number}",  # Spark takes each name once
         _count(F.col("topic") == topic).alias("found"),
         _count(
             (F.col("topic") == topic) & F.array_contains(F.col("headers.key"), WAITED_SINCE)
@@ -246,8 +250,9 @@ def progress(query: Any) -> list[RouteProgress]:
     Returns:
         A list of :class:`RouteProgress`, oldest micro-batch first; empty for another query. Where
         the JVM counts (a classic session that has bsjoin's jar), a function for ``foreachBatch``
-        may route, too: of several actions on the rows of a call, that one counts which had most,
-        and several calls add up.
+        may route, too, but not the sink of :func:`bsjoin.cycles`: of several actions on the rows of
+        a call, that one counts which had most, and several calls add up, those of a try that failed
+        included.
 
     Raises:
         ArgumentError: it is something else.
@@ -266,15 +271,15 @@ def progress(query: Any) -> list[RouteProgress]:
         RouteProgress(
             batch_id=batch.batchId,
             topic=topic,
-            found=one.found,
-            recovered=one.recovered,
-            waiting=one.waiting,
-            expired=one.expired,
-            waiting_now=_waiting_now(batch, one.retry, one.waiting),
+            **{name: sum(getattr(one, name) for one in calls) for name in _OUTCOMES},
+            waiting_now=_waiting_now(batch, calls),
         )
         for batch in batches
-        for topic, one in sorted(_of_topics([*_observed(batch), *counted(batch)]).items())
+        for topic, calls in sorted(_of_topics([*_observed(batch), *counted(batch)]).items())
     ]
+
+
+_OUTCOMES = ("found", "recovered", "waiting", "expired")
 
 
 @dataclass(frozen=True)
@@ -291,53 +296,51 @@ class _Routed:
     waiting: int = 0
     expired: int = 0
 
-    @property
-    def rows(self) -> int:
-        return self.found + self.waiting + self.expired
-
-    def __add__(self, other: _Routed) -> _Routed:
-        counts = ("found", "recovered", "waiting", "expired")
-        return replace(self, **{one: getattr(self, one) + getattr(other, one) for one in counts})
-
 
 def _observed(batch: Any) -> Iterator[_Routed]:
     """What Spark has observed in a micro-batch."""
     for name, row in batch.observedMetrics.items():
         if name.startswith(_OBSERVED):
-            yield _Routed(batch.batchId, None, name.removeprefix(_OBSERVED), **observed_row(row))
+            topic, _, number = name.removeprefix(_OBSERVED).partition(" ")
+            yield _Routed(batch.batchId, None, topic, call=int(number or 0), **observed_row(row))
 
 
-def _of_topics(actions: Iterable[_Routed]) -> dict[str, _Routed]:
-    """What became of the rows by topic: of that action that had most rows of a call."""
-    by_action: dict[tuple[str, int, str | None], _Routed] = {}
-    for one in actions:
-        key = one.topic, one.call, one.execution
-        by_action[key] = by_action[key] + one if key in by_action else one
-    by_call: dict[tuple[str, int], _Routed] = {}
-    for (topic, number, _), one in by_action.items():
-        if (topic, number) not in by_call or one.rows > by_call[topic, number].rows:
-            by_call[topic, number] = one
-    found: dict[str, _Routed] = {}
-    for (topic, _), one in by_call.items():
-        found[topic] = found[topic] + one if topic in found else one
+def _of_topics(routed: Iterable[_Routed]) -> dict[str, list[_Routed]]:
+    """What became of the rows by topic: of those of a call in the action that had most of them."""
+    actions: dict[tuple[int, str | None], list[_Routed]] = {}
+    for one in routed:
+        actions.setdefault((one.call, one.execution), []).append(one)
+    most: dict[int, list[_Routed]] = {}
+    for (number, _), some in actions.items():
+        most[number] = max(most.get(number, some), some, key=_rows)
+    found: dict[str, list[_Routed]] = {}
+    for one in itertools.chain.from_iterable(most.values()):
+        found.setdefault(one.topic, []).append(one)
     return found
 
 
-def _waiting_now(batch: Any, retry: str | None, sent: int) -> int | None:
+def _rows(some: Iterable[_Routed]) -> int:
+    return sum(one.found + one.waiting + one.expired for one in some)
+
+
+def _waiting_now(batch: Any, calls: Iterable[_Routed]) -> int | None:
     """Return the rows that wait after a micro-batch; None where that is not known.
 
     What it has sent, the next one reads. In real-time mode a batch reads what it has sent itself,
     again and again, and so beyond the latest offset at its start.
     """
-    unread = None
-    for source in json.loads(getattr(batch, "json", "{}")).get("sources", ()):
+    sent: Counter[str | None] = Counter()
+    for one in calls:
+        sent[one.retry] += one.waiting
+    waits: Counter[str | None] = Counter()
+    sources = json.loads(getattr(batch, "json", "{}")).get("sources", ())
+    for source, retry in itertools.product(sources, sent):
         end, latest = (_offsets(source.get(one), retry) for one in ("endOffset", "latestOffset"))
-        if not end:
-            continue
         if any(latest.get(partition, -1) < offset for partition, offset in end.items()):
             return None
-        unread = (unread or 0) + sum(latest[one] - offset for one, offset in end.items())
-    return None if unread is None else sent + unread
+        if end:  # partitions that have come since are read from their starts
+            waits[retry] += sum(latest.values()) - sum(end.values())
+    return sum(waits[one] + sent[one] for one in waits) if waits else None
 
 
 def _offsets(offset: Any, topic: str | None) -> dict[str, int]:

@@ -187,11 +187,52 @@ def test_rows_that_a_function_routes_are_counted_of_the_action_that_had_most(
     assert figures_of(bsjoin.kafka.progress(query)) == [{k: 2 * n for k, n in counted().items()}]
 
 
+def test_rows_are_counted_once_however_often_their_partitions_are_computed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """By actions of a function behind the call, put together, in part, and from Spark's cache."""
+    assert attached(spark) is None
+    cases(spark).write.parquet(str(tmp_path / "in"))
+
+    def function(batch: DataFrame, number: int) -> None:
+        batch.collect()
+        batch.coalesce(1).collect()
+        batch.limit(1).collect()
+        kept = routed(cases(spark).repartition(3)).persist()
+        assert not kept.isEmpty()
+        kept.coalesce(1).collect()
+        kept.unpersist()
+
+    read = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+    query = routed(read.repartition(3)).writeStream.foreachBatch(function).start()
+    query.processAllAvailable()
+    query.stop()
+    assert query.exception() is None
+    assert figures_of(bsjoin.kafka.progress(query)) == [{k: 2 * n for k, n in counted().items()}]
+
+
+@pytest.mark.parametrize("is_attached", [True, False], ids=["jar", "SQL"])
+def test_calls_of_a_query_with_one_topic_add_up(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_attached: bool
+) -> None:
+    assert attached(spark) is None
+    monkeypatch.setattr("bsjoin.kafka.is_attached", lambda _: is_attached)
+    cases(spark).write.parquet(str(tmp_path / "in"))
+    read = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+    topics = {**TOPICS, "retry": "later"}
+    other = bsjoin.kafka.route(read, value="name", patience="1 minute", **topics)
+    query = routed(read).union(other).writeStream.format("noop").start()
+    query.processAllAvailable()
+    query.stop()
+    assert figures_of(bsjoin.kafka.progress(query)) == [{k: 2 * n for k, n in counted().items()}]
+
+
 def test_values_and_keys_may_be_null_and_names_in_the_rows_do_not_matter(joined: DataFrame) -> None:
     nulls = joined.withColumn("key", F.lit(None).cast("binary")).withColumn("value", F.col("key"))
     named = nulls.withColumnRenamed("found", "is `there`").withColumn("since_", F.lit(1))
     options = {"patience": timedelta(minutes=1), "found": "is `there`", **TOPICS}
-    rows = bsjoin.kafka.route(named, value=F.col("name"), **options).collect()
+    name = F.collate("name", "UTF8_LCASE")
+    rows = bsjoin.kafka.route(named, value=name, **options).collect()
     assert sum(row.topic == "out" for row in rows) == sum(found for _, found, _, _ in CASES)
     assert {(row.key, row.value) for row in rows if row.topic == "again"} == {(None, None)}
 
@@ -226,6 +267,7 @@ def read(end: Any, latest: Any) -> dict[str, Any]:
 
 
 ORDERS = read({"orders": {"0": 4}}, {"orders": {"0": 9}})
+LATER = read({"later": {"0": 1}}, {"later": {"0": 2}})
 
 
 @pytest.mark.parametrize(
@@ -234,7 +276,10 @@ ORDERS = read({"orders": {"0": 4}}, {"orders": {"0": 9}})
         ([read({"again": {"0": 4, "1": 0}}, {"again": {"0": 4, "1": 0}})], 3),
         ([read({"again": {"0": 4, "1": 0}}, {"again": {"0": 9, "1": 2}})], 10),
         ([read({"again": {"0": 4}, "orders": {"0": 1}}, {"again": {"0": 5}, "orders": {}})], 4),
-        ([ORDERS, read({"again": {"0": 4}}, {"again": {"0": 4, "1": 7}})], 3),
+        ([ORDERS, read({"again": {"0": 4}}, {"again": {"0": 4, "1": 7}})], 10),
+        # Of the call whose retry topic is another one, where that is read.
+        ([read({"again": {"0": 4}}, {"again": {"0": 9}}), LATER], 11),
+        ([LATER], 3),
         ([ORDERS], None),
         ([], None),
         # In real-time mode, and where a source does not tell its latest offset.
@@ -251,11 +296,14 @@ def test_rows_that_wait_now_are_told_by_what_reads_the_retry_topic(
     row = {"found": 5, "recovered": 1, "waiting": 3, "expired": 0, "retry": "again"}
     batch = SimpleNamespace(
         batchId=7,
-        observedMetrics={"bsjoin.kafka.route out": row},
+        observedMetrics={
+            "bsjoin.kafka.route out 0": row,
+            "bsjoin.kafka.route out 1": {**row, "waiting": 2, "retry": "later"},
+        },
         json=json.dumps({"sources": sources}),
     )
     (found,) = bsjoin.kafka.progress(batch)
-    assert (found.batch_id, found.topic, found.waiting) == (7, "out", 3)
+    assert (found.batch_id, found.topic, found.waiting) == (7, "out", 5)
     assert found.waiting_now == waits
 
 

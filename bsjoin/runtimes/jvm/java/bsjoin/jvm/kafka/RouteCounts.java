@@ -1,24 +1,18 @@
 package bsjoin.jvm.kafka;
 
+import bsjoin.jvm.spark.PartitionCounts;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
-import java.util.HashMap;
 import java.util.Locale;
-import java.util.Map;
 import org.apache.spark.SparkContext;
 import org.apache.spark.TaskContext;
-import org.apache.spark.util.CollectionAccumulator;
 import org.apache.spark.util.TaskCompletionListener;
 
-/**
- * What became of the rows of one {@code bsjoin.kafka.route}. Each task reports when it ends: its
- * stage, its partition, and how many rows had each outcome.
- */
+/** What became of the rows of one {@code bsjoin.kafka.route}. A task reports when it ends. */
 final class RouteCounts implements Serializable {
-  private static final int OUTCOMES = Outcome.values().length;
-  private static final int OTHERS = 2; // before the outcomes
-
-  private final CollectionAccumulator<long[]> reports;
-  private transient long[] own;
+  private final PartitionCounts reports;
+  private transient long[] own; // the rows of a partition, and how many had each outcome
+  private transient int partition;
 
   /** What can become of a row. One that is found after it waited is among those found, too. */
   enum Outcome {
@@ -33,41 +27,36 @@ final class RouteCounts implements Serializable {
     }
   }
 
+  private static final Outcome[] OUTCOMES = Outcome.values();
+
   RouteCounts(SparkContext context) {
-    reports = context.collectionAccumulator();
+    reports = new PartitionCounts(context);
   }
 
-  void add(Outcome outcome) {
-    if (own == null) {
-      own = opened();
+  void add(int partition, Outcome outcome) {
+    if (own == null || this.partition != partition) {
+      this.partition = partition;
+      own = opened(partition);
     }
-    own[OTHERS + outcome.ordinal()]++;
+    own[0] += outcome == Outcome.RECOVERED ? 0 : 1;
+    own[1 + outcome.ordinal()]++;
   }
 
-  private long[] opened() {
-    long[] report = new long[OTHERS + OUTCOMES];
+  private long[] opened(int partition) {
+    long[] counts = new long[1 + OUTCOMES.length];
     TaskContext task = TaskContext.get();
     if (task != null) {
-      report[0] = task.stageId();
-      report[1] = task.partitionId();
-      TaskCompletionListener end = ended -> reports.add(report);
+      TaskCompletionListener end = ended -> reports.add(partition, counts);
       task.addTaskCompletionListener(end);
     }
-    return report;
+    return counts;
   }
 
-  /** By the outcomes, for the driver: of rows that are computed again the last time counts. */
-  long[] values() {
-    Map<Long, long[]> last = new HashMap<>();
-    for (long[] one : reports.value()) {
-      last.merge(one[1], one, (before, after) -> after[0] >= before[0] ? after : before);
+  /** Tell the driver's figures by the outcomes. */
+  void describe(ObjectNode figures) {
+    long[] sums = reports.sums(1 + OUTCOMES.length);
+    for (Outcome one : OUTCOMES) {
+      figures.put(one.toString(), sums[1 + one.ordinal()]);
     }
-    long[] sums = new long[OUTCOMES];
-    for (long[] one : last.values()) {
-      for (int i = 0; i < OUTCOMES; i++) {
-        sums[i] += one[OTHERS + i];
-      }
-    }
-    return sums;
   }
 }

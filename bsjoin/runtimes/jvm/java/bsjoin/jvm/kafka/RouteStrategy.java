@@ -78,16 +78,7 @@ public final class RouteStrategy extends SparkStrategy {
     if (batch != null) {
       ObjectNode described = batch.described();
       topic.describe(described);
-      BatchFigures.add(
-          "routes",
-          batch,
-          described,
-          () -> {
-            long[] values = counts.values();
-            for (RouteCounts.Outcome one : RouteCounts.Outcome.values()) {
-              described.put(one.toString(), values[one.ordinal()]);
-            }
-          });
+      BatchFigures.add("routes", batch, described, () -> counts.describe(described));
     }
     return topic.counting(counts);
   }

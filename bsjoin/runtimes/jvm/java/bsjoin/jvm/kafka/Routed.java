@@ -27,16 +27,12 @@ public abstract class Routed<R> extends Function<R> {
       new StructType().add("key", DataTypes.StringType).add("value", DataTypes.BinaryType);
   private static final DataType HEADERS = DataTypes.createArrayType(HEADER, true);
 
-  private Routed(String spec, JsonNode node, DataType result) {
-    super(spec, node, result, HEADERS, DataTypes.BooleanType, DataTypes.TimestampType);
+  private Routed(String spec, JsonNode node, DataType result, DataType... inputs) {
+    super(spec, node, result, inputs);
   }
 
   private Routed(Routed<R> of) {
     super(of);
-  }
-
-  static DataType headers() {
-    return HEADERS;
   }
 
   /** Where the first header of a name is; -1 for none. */
@@ -63,7 +59,7 @@ public abstract class Routed<R> extends Function<R> {
   /** The headers of the row that is sent. */
   public static final class Headers extends Routed<ArrayData> {
     public Headers(String spec, JsonNode node) {
-      super(spec, node, headers());
+      super(spec, node, HEADERS, HEADERS, DataTypes.BooleanType, DataTypes.TimestampType);
     }
 
     @Override
@@ -108,7 +104,9 @@ public abstract class Routed<R> extends Function<R> {
     private final RouteCounts counts; // null: of a plan that is not executed
 
     public Topic(String spec, JsonNode node) {
-      super(spec, node, DataTypes.StringType);
+      super(
+          spec, node, DataTypes.StringType, HEADERS, DataTypes.BooleanType, DataTypes.TimestampType,
+          DataTypes.IntegerType);
       topic = UTF8String.fromString(node.path("topic").asText());
       retry = UTF8String.fromString(node.path("retry").asText());
       dead = UTF8String.fromString(node.path("dead").asText());
@@ -145,25 +143,26 @@ public abstract class Routed<R> extends Function<R> {
       return "bsjoin_routed_topic";
     }
 
-    public UTF8String invoke(ArrayData headers, boolean found, long us) {
+    /** The last is the partition of the row, for the counts. */
+    public UTF8String invoke(ArrayData headers, boolean found, long us, int partition) {
       int mark = headers == null ? -1 : place(headers, WAITING);
       if (found) {
-        add(Outcome.FOUND);
+        add(partition, Outcome.FOUND);
         if (mark >= 0 || (headers != null && place(headers, WAITED) >= 0)) {
-          add(Outcome.RECOVERED);
+          add(partition, Outcome.RECOVERED);
         }
         return topic;
       }
       Long since = mark < 0 ? null : since(headers, mark);
       // A header of somebody else's making may have any number: no difference of that is taken.
       boolean isLate = since != null && since < Math.floorDiv(us, 1000) - patienceMs;
-      add(isLate ? Outcome.EXPIRED : Outcome.WAITING);
+      add(partition, isLate ? Outcome.EXPIRED : Outcome.WAITING);
       return isLate ? dead : retry;
     }
 
-    private void add(Outcome outcome) {
+    private void add(int partition, Outcome outcome) {
       if (counts != null) {
-        counts.add(outcome);
+        counts.add(partition, outcome);
       }
     }
   }
