@@ -184,23 +184,18 @@ Counted = TypeVar("Counted", bound=_OfBatch)
 def counted_in(
     record: type[Counted], kind: str, recent: Iterable[Any], spark: Any
 ) -> Callable[[Any], list[Counted]]:
-    """What gives the figures that the JVM has counted in one of some micro-batches."""
+    """What gives the figures that the JVM has counted in one of some micro-batches of a run."""
 
     def is_counted(one: Any) -> bool:
         return hasattr(one, "runId") and not is_idle(one)
 
-    runs: dict[str, list[int]] = {}
-    for one in filter(is_counted, recent):
-        runs.setdefault(str(one.runId), []).append(one.batchId)
-    found: dict[tuple[str, int], list[Counted]] = {}
-    for run, numbers in runs.items():
+    found: dict[int, list[Counted]] = {}
+    if counting := [*filter(is_counted, recent)]:
+        numbers = [one.batchId for one in counting]
+        run = str(counting[0].runId)
         for each in figures(record, kind, run, min(numbers), max(numbers), spark):
-            found.setdefault((run, each.batch), []).append(each)
-
-    def of(one: Any) -> list[Counted]:
-        return found.get((str(one.runId), one.batchId), []) if is_counted(one) else []
-
-    return of
+            found.setdefault(each.batch, []).append(each)
+    return lambda one: found.get(one.batchId, []) if is_counted(one) else []
 
 
 def _has_run_a_function(one: Any) -> bool:
