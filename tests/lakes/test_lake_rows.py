@@ -31,6 +31,8 @@ SELECT id, cast(id % 20 AS int) AS i, cast(id * 1.37 AS decimal(12, 2)) AS amoun
     if(id % 11 = 0, null, concat(repeat('é', 40), id % 40)) AS text, cast(id % 3 AS int) AS part,
     named_struct('a', cast(id AS int), 'b', array(cast(id AS string), null)) AS nested,
     map(concat('k', id % 3), cast(id AS int), 'z', null) AS pairs,
+    if(id % 4 = 1, null, array(named_struct('n', id), null)) AS structs,
+    if(id % 5 = 1, null, map(id, array(named_struct('n', id)))) AS mapped,
     concat('o', id) AS old, 'gone' AS gone
 FROM range(120)
 """
@@ -39,6 +41,7 @@ HISTORY = (
     "ALTER TABLE {t} DROP COLUMN gone",
     "ALTER TABLE {t} RENAME COLUMN old TO new",
     "ALTER TABLE {t} ADD COLUMN added STRING",
+    "ALTER TABLE {t} RENAME COLUMN structs.element.n TO m",
     "DELETE FROM {t} WHERE id % 13 = 0",
     "UPDATE {t} SET text = 'changed' WHERE id % 17 = 0",
     "INSERT INTO {t} (id, i, part, added) SELECT id + 1000, 1, 9, 'a' FROM range(20)",
@@ -136,7 +139,8 @@ def test_sources_read_and_find_what_spark_reads(
 
 
 NEWEST = {
-    "delta": "delta.enableRowTracking = true, delta.checkpointPolicy = 'v2'",
+    "delta": "delta.enableRowTracking = true, delta.checkpointPolicy = 'v2', "
+    "delta.enableInCommitTimestamps = true",
     "iceberg": "'format-version' = '3'",
 }
 

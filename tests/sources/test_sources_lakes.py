@@ -177,9 +177,23 @@ def test_what_deltalake_does_not_read_is_an_error_that_stays(tmp_path: Path) -> 
             with pytest.raises(SourceError, match=r"(?i)unsupported|catalog-managed") as caught:
                 read(source)
             assert not caught.value.is_transient
-    inside = {"name": "n", "type": "variant", "nullable": True, "metadata": {}}
-    mapped = {"delta.columnMapping.id": 9, "delta.columnMapping.physicalName": "n"}
-    for kind in ("variant", {"type": "struct", "fields": [inside | {"metadata": mapped}]}):
+
+    def struct(**fields: str) -> Any:
+        name, number = "delta.columnMapping.physicalName", "delta.columnMapping.id"
+        found = [
+            {"name": one, "type": kind, "nullable": True, "metadata": {name: one, number: 9 + i}}
+            for i, (one, kind) in enumerate(fields.items())
+        ]
+        return {"type": "struct", "fields": found}
+
+    of_structs = {"type": "map", "keyType": "string", "valueContainsNull": True}
+    values = pa.array([[("p", {"n": 2})]], pa.map_(pa.string(), pa.struct([("n", pa.int64())])))
+    kind = of_structs | {"valueType": struct(n="long", added="long")}
+    source = written("deletionVectors", kind, numbers.set_column(1, "v", values))
+    assert source.lookup(asked, []).equals(asked)
+    with pytest.raises(SourceError, match="Cannot cast column"):
+        source.lookup(asked)
+    for kind in ("variant", struct(n="variant")):
         with pytest.raises(SourceError, match="'v' is declared as variant"):
             _ = written("variantType", kind, table).schema
 

@@ -109,7 +109,9 @@ class _Delta(LakeTable):
     opened_every_s = 60.0
     missing = "TableNotFoundError"
     stay = ("DeltaProtocolError", "SchemaMismatchError", "TypeError")
-    lasting = re.compile("Unsupported table features|Kernel error: Unsupported|catalog-managed")
+    lasting = re.compile(
+        "Unsupported table features|Kernel error: Unsupported|catalog-managed|Cannot cast column"
+    )
 
     def __init__(self, path: str, options: dict[str, str], *given: Any) -> None:
         self._path, self._options, self._opened_at = path, options, 0.0

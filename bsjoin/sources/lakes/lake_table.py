@@ -190,7 +190,6 @@ class LakeTable(Table):
         """
         self._execute(lambda _: None)  # what is there now
         yield from self._renamed(names)
-        self._known = known_in(self._known, self._there)
         given = () if self._override is None else self._override.names
         for name in names:
             then, now = self._types.get(name), self._present.get(name)
@@ -208,6 +207,7 @@ class LakeTable(Table):
                     what = f"has {known!r} inside, which " if is_inside else ""
                     what += "is not there any more" if now is None else f"is called {now!r} now"
                     yield name, what
+        self._known = known_in(self._known, self._there)
 
     def at(self, version: str) -> Self:
         """The same source at one version, always the same."""
