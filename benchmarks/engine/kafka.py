@@ -50,7 +50,9 @@ _LINGER_MS = {10_000: 2}  # by rate; else 0
 # The broker's clock has whole milliseconds. A record each millisecond would be sent at one part of
 # it, and all latencies be that part and a whole number. A little slower, it falls on every part.
 _DRIFT = 0.997
-_PARTS = 3  # of the counted time: for the spread of the figures
+# Of the counted time, for the spread of the figures; turns are short, since a query's own latencies
+# drift by a tenth in some ten seconds.
+_PARTS = {_REAL_TIME: 3, _BATCHES: 9}
 _SETTLES_S = 0.3  # after which a new producer is connected; what it sends before is not counted
 _LIMIT_S = 180.0
 # Spark's usual way to write a checkpoint asks Hadoop for the status of links. Of a local folder it
@@ -145,6 +147,7 @@ def _measured(
     warm_s: float, counted_s: float,
 ) -> dict[str, Parts]:  # fmt: skip
     """The latencies of some ways: at once, or in turns."""
+    parts = _PARTS[mode]
     run, linger_ms = f"{mode}-{rate}-{time.monotonic_ns()}", _LINGER_MS.get(rate, 0)
     turns = [[*ways]] if mode == _REAL_TIME else [[way] for way in ways]
     sources = {way: f"records-{n}-{run}" for n, turn in enumerate(turns) for way in turn}
@@ -173,13 +176,13 @@ def _measured(
                 send(turn, 10, 1)
                 wait(turn)  # they begin slowly
                 send(turn, rate, warm_s / len(turns))
-            for part in range(_PARTS):
+            for part in range(parts):
                 for turn in turns[:: 1 - 2 * (part % 2)]:
                     wait(turn)  # until none is behind
                     begun_us = time.time_ns() // 1000 + round(_SETTLES_S * 1e6)
                     for way in turn:
                         begins[way].append(begun_us)
-                    send(turn, rate, _SETTLES_S + counted_s / _PARTS)
+                    send(turn, rate, _SETTLES_S + counted_s / parts)
                     wait(turn)
         finally:
             for query in queries:
