@@ -21,6 +21,7 @@ from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes import delta_files
 from bsjoin.sources.lakes.delta_files import DeltaColumn
 from bsjoin.sources.lakes.delta_log import changed_files
+from bsjoin.sources.lakes.delta_schema import NUMBER, PHYSICAL, columns_in, other_to_spark
 from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges
@@ -35,12 +36,7 @@ _DIGITS_OF_DOUBLE = 15
 _FEATURES = {
     "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck",
 }  # fmt: skip
-_MAPPING, _PHYSICAL = "delta.columnMapping.mode", "delta.columnMapping.physicalName"
-_NUMBER = "delta.columnMapping.id"
-_CHAR = re.compile(r"\bchar\(")
-_READ = re.compile(
-    "string|long|integer|short|byte|float|double|boolean|binary|date|timestamp(_ntz)?|decimal.*"
-)
+_MAPPING = "delta.columnMapping.mode"
 _GIVEN_BY_DELTA = re.compile("col-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 # Spark writes INT96. As nanoseconds, times before 1677 and after 2262 would be others.
 _SETTINGS = {"datafusion.execution.parquet.coerce_int96": "us"}
@@ -140,15 +136,16 @@ class _Delta(LakeTable):
     def _columns(self, table: Any) -> list[Declared]:
         schema = json.loads(table.schema().to_json())
         if table.metadata().configuration.get(_MAPPING) == "id":
-            for name in _physical_names(schema):
-                if not _GIVEN_BY_DELTA.fullmatch(name):
+            for column in columns_in(schema):
+                name = column.metadata.get(PHYSICAL)
+                if name is not None and not _GIVEN_BY_DELTA.fullmatch(name):
                     raise SourceError(
                         f"{self!r}: files have the columns by number ({_MAPPING} = id), as those "
                         f"of a table that was converted from Iceberg, and deltalake reads them by "
                         f"names such as {name!r}, which may be others there: read the table with "
                         "Spark's jars"
                     )
-        others = {field["name"]: _other_to_spark(field) for field in schema["fields"]}
+        others = {field["name"]: other_to_spark(field) for field in schema["fields"]}
         return [
             (field.name, None if others[field.name] else sparkable(field.type),
              others[field.name] or str(field.type))
@@ -193,7 +190,8 @@ class _Delta(LakeTable):
 
     def _numbers(self, table: Any) -> tuple[str, dict[str, int | None]]:
         schema = json.loads(table.schema().to_json())
-        return str(table.metadata().id), dict(_numbers_in(schema, ""))
+        numbers = {one.name: one.metadata.get(NUMBER) for one in columns_in(schema)}
+        return str(table.metadata().id), numbers
 
     def _changed(
         self, table: Any, since: SourceVersion, until: str, columns: Sequence[str]
@@ -245,54 +243,6 @@ class _Delta(LakeTable):
         return f"delta({path!r}{version})"
 
 
-def _other_to_spark(field: Mapping[str, Any]) -> str | None:
-    """The type of what is another value to Spark; None where the library reads what Spark does.
-
-    Spark pads some texts, and compares some otherwise. The library has no type for a variant.
-    """
-    if names := sorted(name for name in _types_in(field["type"]) if not _READ.fullmatch(name)):
-        return " and ".join(names)
-    metadata = field["metadata"]
-    if "__COLLATIONS" in metadata:
-        return "a text with a collation"
-    declared = str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", ""))
-    return f"{declared}, which Spark pads" if _CHAR.search(declared) else None
-
-
-def _types_in(kind: Any) -> Iterator[str]:
-    """The names of the types without parts that a type has."""
-    if isinstance(kind, str):
-        yield kind
-    elif kind["type"] == "struct":
-        for field in kind["fields"]:
-            yield from _types_in(field["type"])
-    else:
-        for part in ("elementType", "keyType", "valueType"):
-            if part in kind:
-                yield from _types_in(kind[part])
-
-
-def _physical_names(schema: Any) -> Iterator[str]:
-    """The names of columns in files, also of those inside others."""
-    if isinstance(schema, dict) and _PHYSICAL in schema:
-        yield schema[_PHYSICAL]
-    elif isinstance(schema, dict | list):
-        for part in schema.values() if isinstance(schema, dict) else schema:
-            yield from _physical_names(part)
-
-
-def _numbers_in(schema: Any, above: str) -> Iterator[tuple[str, int | None]]:
-    """The names and numbers of columns, also of those inside others."""
-    if not isinstance(schema, dict):
-        return
-    for field in schema.get("fields", ()):
-        name = above + field["name"]
-        yield name, field["metadata"].get(_NUMBER)
-        yield from _numbers_in(field["type"], f"{name}.")
-    for part in ("element", "key", "value"):
-        yield from _numbers_in(schema.get(f"{part}Type"), f"{above}{part}.")
-
-
 def _as_in_files(
     table: Any, types: Mapping[str, pa.DataType], columns: Sequence[str]
 ) -> dict[str, DeltaColumn] | str:
@@ -313,7 +263,7 @@ def _as_in_files(
             return f"files do not have the columns by name ({_MAPPING} = {mode})"
         if mode == "name" and dtype.num_fields:
             return f"the columns inside {name!r} are mapped"
-        mapped = fields[name]["metadata"].get(_PHYSICAL, name) if mode == "name" else name
+        mapped = fields[name]["metadata"].get(PHYSICAL, name) if mode == "name" else name
         found[name] = DeltaColumn(mapped, dtype, partition)
     return found
 

@@ -16,6 +16,7 @@ from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources.arguments import located
 from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes import metadata_files
+from bsjoin.sources.lakes.iceberg_filters import can_compare, has_dot, test_of
 from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.lakes.lake_versions import LakeChanges, with_change
 from bsjoin.sources.lakes.projection import mend
@@ -212,9 +213,9 @@ class _Iceberg(LakeTable):
     ) -> Iterator[pa.RecordBatch]:
         expressions = driver("pyiceberg.expressions", "iceberg")
         tests: list[Any] = [
-            _test(expressions, name, found)
+            test_of(expressions, name, found)
             for name, found in ranges.items()
-            if name not in self._uuids and _can_compare(table, name, found)
+            if name not in self._uuids and can_compare(table, name, found)
         ]
         scan = table.scan(
             row_filter=functools.reduce(expressions.And, tests, expressions.AlwaysTrue()),
@@ -222,7 +223,7 @@ class _Iceberg(LakeTable):
             snapshot_id=self._number,
         )
         # A name with a dot is a column inside another one to what reads files.
-        is_read_by_all = not any(_has_dot(table, name) for name in ranges)
+        is_read_by_all = not any(has_dot(table, name) for name in ranges)
         return self._read(scan, names, scan.row_filter if is_read_by_all else None)
 
     def _read(self, scan: Any, names: Sequence[str], row_filter: Any) -> Iterator[pa.RecordBatch]:
@@ -337,38 +338,6 @@ def _few(tasks: Iterable[Any]) -> Iterator[list[Any]]:
         yield few
 
 
-def _can_compare(table: Any, name: str, ranges: Ranges) -> bool:
-    """Whether pyiceberg can compare a column in all files, and in all values of partitions.
-
-    Some files have the type that it had before: pyiceberg casts whole numbers, and fails for
-    decimals of less digits. A default of files without the column, such as a date, is a text to it.
-    It takes no time for one in nanoseconds. The partition of a whole number near the least one is
-    not a number of its type any more.
-    """
-    field = table.schema().find_field(name)
-    if field.initial_default is not None or str(field.field_type).endswith("_ns"):
-        return False
-    bits = {"int": 31, "long": 63}.get(str(field.field_type))
-    if bits is not None and ranges.bounds:
-        by = [spec.fields_by_source_id(field.field_id) for spec in table.metadata.specs().values()]
-        widths = [getattr(part.transform, "width", 0) for parts in by for part in parts]
-        if ranges.bounds[0][0] < max(widths, default=0) - (1 << bits):
-            return False
-    for schema in table.metadata.schemas:
-        before = schema.find_type(field.field_id) if field.field_id in schema.field_ids else None
-        both = {str(field.field_type), str(before)}
-        if before is not None and len(both) > 1 and both != {"int", "long"}:
-            return False
-    return True
-
-
-def _has_dot(table: Any, name: str) -> bool:
-    """Whether a column has, or had, a name with a dot."""
-    number = table.schema().find_field(name).field_id
-    known = (schema.find_column_name(number) for schema in table.metadata.schemas)
-    return any("." in (one or "") for one in known)
-
-
 def _type(dtype: pa.DataType, declared: str) -> pa.DataType | None:
     """Spark's type; None also for a UUID inside, which Spark reads as a text, and for a place."""
     if declared.startswith(("geometry", "geography")):  # bytes, without a further library
@@ -384,20 +353,3 @@ def _texts(values: pa.Array) -> pa.Array:
         [None if value is None else str(uuid.UUID(bytes=value)) for value in stored.to_pylist()],
         pa.string(),
     )
-
-
-def _test(expressions: Any, name: str, ranges: Ranges) -> Any:
-    tests = []
-    for low, high in ranges.bounds:
-        if low == high:
-            tests.append(expressions.EqualTo(name, low))
-        else:
-            tests.append(
-                expressions.And(
-                    expressions.GreaterThanOrEqual(name, low),
-                    expressions.LessThanOrEqual(name, high),
-                )
-            )
-    if ranges.null:
-        tests.append(expressions.IsNull(name))
-    return functools.reduce(expressions.Or, tests)

@@ -1,0 +1,58 @@
+"""Keys as expressions of pyiceberg, and which columns of a table these can be of."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from bsjoin.sources.lakes.ranges import Ranges
+
+
+def can_compare(table: Any, name: str, ranges: Ranges) -> bool:
+    """Whether pyiceberg can compare a column in all files, and in all values of partitions.
+
+    Some files have the type that it had before: pyiceberg casts whole numbers, and fails for
+    decimals of less digits. A default of files without the column, such as a date, is a text to it.
+    It takes no time for one in nanoseconds. The partition of a whole number near the least one is
+    not a number of its type any more.
+    """
+    field = table.schema().find_field(name)
+    if field.initial_default is not None or str(field.field_type).endswith("_ns"):
+        return False
+    bits = {"int": 31, "long": 63}.get(str(field.field_type))
+    if bits is not None and ranges.bounds:
+        by = [spec.fields_by_source_id(field.field_id) for spec in table.metadata.specs().values()]
+        widths = [getattr(part.transform, "width", 0) for parts in by for part in parts]
+        if ranges.bounds[0][0] < max(widths, default=0) - (1 << bits):
+            return False
+    for schema in table.metadata.schemas:
+        before = schema.find_type(field.field_id) if field.field_id in schema.field_ids else None
+        both = {str(field.field_type), str(before)}
+        if before is not None and len(both) > 1 and both != {"int", "long"}:
+            return False
+    return True
+
+
+def has_dot(table: Any, name: str) -> bool:
+    """Whether a column has, or had, a name with a dot."""
+    number = table.schema().find_field(name).field_id
+    known = (schema.find_column_name(number) for schema in table.metadata.schemas)
+    return any("." in (one or "") for one in known)
+
+
+def test_of(expressions: Any, name: str, ranges: Ranges) -> Any:
+    """The expression that a column is within the ranges."""
+    tests = []
+    for low, high in ranges.bounds:
+        if low == high:
+            tests.append(expressions.EqualTo(name, low))
+        else:
+            tests.append(
+                expressions.And(
+                    expressions.GreaterThanOrEqual(name, low),
+                    expressions.LessThanOrEqual(name, high),
+                )
+            )
+    if ranges.null:
+        tests.append(expressions.IsNull(name))
+    return functools.reduce(expressions.Or, tests)
