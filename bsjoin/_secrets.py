@@ -23,7 +23,9 @@ _PARAMETER = re.compile(r"[?&;#]([^\s=&;#?'\"]+)=")
 _VALUE = re.compile(r"[^&]*")  # of a secret: all up to the next parameter
 _VALUE_IN_TEXT = re.compile(r"[^&\s'\"]*")  # where quotes and spaces end a URL
 _PAIR = re.compile(
-    r"((?:password|passwd|pwd|secret|token)(?:\s*=|['\"]\s*[:=])\s*)"
+    r"((?:password|passwd|pwd|secret|token|authorization|"
+    r"(?:access|account|api|auth|private|secret|shared)[-_.]?(?:access[-_.]?)?key)"
+    r"(?:\s*=|['\"]\s*[:=])\s*)"
     r"('[^']*'|\"[^\"]*\"|[^\s&;]+)",
     re.IGNORECASE,
 )
@@ -36,7 +38,8 @@ def secrets_of(url: str) -> tuple[str, ...]:
     >>> secrets_of("postgresql://me:p%40ss@host/db")
     ('p%40ss', 'p@ss')
     """
-    raw = [begun.partition(":")[2] for begun in _userinfos(_parts(url)[0])]
+    front, _, query = _parts(url)  # a parameter may be a URL, or another one be chained behind it
+    raw = [begun.partition(":")[2] for part in (front, query) for begun in _userinfos(part)]
     plain = [unquote(secret) for secret in raw]
     for value in (found[0] for found in _secret_values(url)):
         for part in {value, value.partition("::")[0]}:  # without the rest of a chained URL
@@ -82,7 +85,7 @@ def scrubbed(text: str, secrets: tuple[str, ...]) -> str:
     """
     for secret in secrets:
         text = text.replace(secret, _STARS)
-    text = _WORD.sub(_without_password, _without_values(text, _VALUE_IN_TEXT))
+    text = _WORD.sub(lambda word: _without_password(word[0]), _without_values(text, _VALUE_IN_TEXT))
     return _PAIR.sub(rf"\1{_STARS}", text)
 
 
@@ -101,7 +104,7 @@ def hidden(url: str) -> str:
     userinfo, at, place = rest.rpartition("@")
     if colon and at and ":" in userinfo:
         userinfo = f"{userinfo.partition(':')[0]}:{_STARS}"
-    return _without_values(f"{scheme}{colon}{userinfo}{at}{place}{mark}{query}")
+    return _without_values(f"{scheme}{colon}{userinfo}{at}{place}{mark}{_without_password(query)}")
 
 
 def described(options: Any) -> str:
@@ -152,9 +155,8 @@ def _userinfos(front: str) -> Iterator[str]:
     yield from (userinfo for userinfo in found if ":" in userinfo)
 
 
-def _without_password(word: re.Match[str]) -> str:
-    """A word of a text; in a URL all is one between the first user and the last @."""
-    text = word[0]
+def _without_password(text: str) -> str:
+    """A word without passwords; in a URL all is one between the first user and the last @."""
     at = text.rfind("@")
     user = _USER.search(text, 0, max(at, 0))
     return text if user is None else f"{text[: user.end()]}{_STARS}{text[at:]}"

@@ -105,6 +105,8 @@ def test_secrets_are_hidden_wherever_they_stand() -> None:
         ("x://me:first1@host/a::y://you:second2@host/b", ["first1", "second2"]),
         ("ftp://me:fir/st?1@host/t?x=1", ["fir/st?1"]),  # not encoded
         ("zip://a.zip::ftp://me:fir?st1@host/t", ["fir?st1"]),
+        ("zip::https://host/t?x=1::ftp://me:first1@host/t?y=2", ["first1"]),
+        ("s3://bucket/t?proxy=http://me:first1@host:80&x=1", ["first1"]),
     ):
         assert {*secrets} <= {*secrets_of(url)}, url
         for secret in secrets:
@@ -118,6 +120,12 @@ def test_secrets_are_hidden_wherever_they_stand() -> None:
     assert scrubbed(
         "UID=me PWD=abc; {'token': 'abc', \"secret\":\"abc\"}, wrong password: it", ()
     ) == ("UID=me PWD=***; {'token': ***, \"secret\":***}, wrong password: it")
+    told = (
+        "{'aws_secret_access_key': '%s', 'Authorization': '%s'} s3a.secret.key=%s access_key_id=me"
+    )
+    assert scrubbed(told % ("abc", "Bearer abc", "abc"), ()) == told.replace("'%s'", "%s") % (
+        ("***",) * 3
+    )
 
 
 def test_options_sources_and_plans_show_no_secret() -> None:
