@@ -26,7 +26,7 @@ from bsjoin.metrics.records import (
     PartitionProgress,
     PlacementProgress,
 )
-from bsjoin.metrics.refreshes import of_table, source_of, url_of
+from bsjoin.metrics.refreshes import follow, of_table, source_of, url_of
 from bsjoin.metrics.shown import ProgressList
 from bsjoin.metrics.tasks import received
 from bsjoin.partitioning import Rule, added, skew
@@ -253,7 +253,9 @@ def _cycle(
 ) -> CycleProgress:
     number, _, columns = join.label.partition(":")
     is_jvm, is_incremental = join.runtime == "jvm", join.mode == "incremental"
-    url = url_of(join.label) if plain is None else plain.path
+    if plain is not None:
+        follow(join.label, plain.path)
+    url = url_of(join.label)
     return CycleProgress(
         join=int(number),
         on=tuple(json.loads(columns)),

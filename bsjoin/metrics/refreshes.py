@@ -59,8 +59,8 @@ class RefreshProgress:
     read_whole_why: str | None = None
 
 
-# By location, and the locations by the labels of joins. A micro-batch may build a table of its own:
-# those that were used longest ago are forgotten.
+# By location, and the locations by the numbers of joins. A micro-batch may build a table of its
+# own: those that were used longest ago are forgotten.
 _tables: LRUCache[str, RefreshProgress] = LRUCache(_KEPT)
 _joins: LRUCache[str, str] = LRUCache(_KEPT)
 _sources: LRUCache[str, LRUCache[int, SourceVersion | None]] = LRUCache(_KEPT)
@@ -147,16 +147,21 @@ def source_of(url: str | None, version: int | None) -> SourceVersion | None:
         return known.setdefault(version, source)
 
 
-def url_of(join: str) -> str | None:
-    """The location of a join's table; None if it has none."""
+def url_of(label: str) -> str | None:
+    """The location of the table of a join, by its label; None if it has none."""
     with _lock:
-        return _joins.get(join)
+        return _joins.get(label.partition(":")[0])
 
 
-def follow(join: str, url: str) -> None:
+def follow(label: str, url: str) -> None:
     """Remember which table a join has."""
     with _lock:
-        _joins[join] = url
+        _joins[label.partition(":")[0]] = url
+
+
+def of_join(number: int) -> RefreshProgress | None:
+    """The refreshes of the table of a join, as of now; None if that is not known."""
+    return of_table(url_of(str(number)))
 
 
 def of_table(url: str | None) -> RefreshProgress | None:

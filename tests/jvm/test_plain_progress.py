@@ -21,6 +21,7 @@ import bsjoin
 from bsjoin import AsOf, BatchTable
 from bsjoin.metrics.counted import counted
 from bsjoin.metrics.lines import to_line
+from bsjoin.metrics.refreshes import of_join
 
 KEYS: list[list[int | None]] = [[1, 1, 2, 3, None, 99], [99, None, 2]]
 COUNTS = {1: 3, 2: 1, 5: 2}
@@ -81,7 +82,7 @@ def test_figures_of_every_kind(spark: SparkSession, feed: Feed, many: DataFrame)
             assert (cycle.runtime, cycle.runtime_reason) == ("jvm", "")
             assert (cycle.table_version, cycle.lookup_ms) == (1, None)
             assert (cycle.open_ms or 0) > 0
-            assert cycle.refresh is not None
+            assert cycle.refresh == of_join(cycle.join) is not None
             assert cycle.partition.kind == "none"
 
 
@@ -237,7 +238,7 @@ def test_as_many_micro_batches_are_kept_as_spark_keeps(
     kept = [one.batch for one in counted(str(query.runId), 0, 100)]
     assert kept == [1, 2, 3]  # one more: the last one may have no progress yet
     assert {c.batch_id for c in cycles(query)} <= {2, 3}
-    read = "SELECT bsjoin.figures('{}', 0L, 9L)"
+    read = "SELECT bsjoin.figures('joins', '{}', 0L, 9L)"
     (text,) = spark.sql(read.format(query.runId)).first()  # type: ignore[misc]
     assert text.count('"rows_in":1') == 3
     assert spark.sql(read.format(uuid.uuid4())).first() == (to_line([]),)
