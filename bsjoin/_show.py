@@ -59,7 +59,7 @@ class Shown:
 
     Args:
         caption: what it shows.
-        head: the names of the columns; empty where the first cell of a row names it.
+        head: the names of the columns; empty where the first cell of a row names the second one.
         rows: cells; None for an empty one.
     """
 
@@ -68,8 +68,11 @@ class Shown:
     rows: Sequence[Sequence[object]]
 
     def __str__(self) -> str:
-        lines = [self.head, *self.rows] if self.head else self.rows
-        return columns([["" if cell is None else cell for cell in row] for row in lines])
+        if not self.head:
+            return columns([[name, str(value)] for name, value in self.rows])
+        return columns(
+            [["" if cell is None else cell for cell in row] for row in [self.head, *self.rows]]
+        )
 
     def _repr_html_(self) -> str:
         head = "".join(f'<th scope="col">{_escaped(name)}</th>' for name in self.head)
@@ -82,7 +85,7 @@ class Shown:
             if not self.head and number == 0:
                 yield f'<th scope="row" style="text-align: left">{_escaped(cell)}</th>'
             else:
-                side = "right" if isinstance(cell, int | float) else "left"
+                side = "right" if self.head and isinstance(cell, int | float) else "left"
                 yield f'<td style="text-align: {side}">{_escaped(cell)}</td>'
 
 

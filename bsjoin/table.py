@@ -132,7 +132,7 @@ class BatchTable:
         keys = [key.name for key in manifest.keys]
         return f"BatchTable({self.path!r}, on={keys!r}, version={manifest.version})"
 
-    def _repr_html_(self) -> str:
+    def _shown(self) -> Shown:
         try:
             manifest = versions.latest(self._location)
         except StoreError as error:
@@ -141,15 +141,23 @@ class BatchTable:
             stats = manifest.stats
             published = datetime.fromtimestamp(manifest.created_at_us / 1e6, UTC)
             rows = [
-                ("on", ", ".join(key.name for key in manifest.keys)),
+                ("on", ", ".join(key.name for key in manifest.keys) or None),
+                ("when", manifest.condition),
                 ("version", manifest.version),
                 ("published", f"{published:%Y-%m-%d %H:%M:%S} UTC"),
-                ("rows", stats.rows),
-                ("keys", stats.keys),
-                ("rows of one key, at most", stats.longest_run),
+                ("rows", f"{stats.rows:,}"),
+                ("keys", f"{stats.keys:,}"),
+                ("rows of one key, at most", f"{stats.longest_run:,}"),
                 ("size", in_bytes(stats.bytes)),
             ]
-        return Shown(f"BatchTable {self.path}", [], rows)._repr_html_()
+        known = [(name, value) for name, value in rows if value is not None]
+        return Shown("BatchTable", [], [("path", self.path), *known])
+
+    def __str__(self) -> str:
+        return str(self._shown())
+
+    def _repr_html_(self) -> str:
+        return self._shown()._repr_html_()
 
     @classmethod
     def build(

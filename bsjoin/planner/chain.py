@@ -13,7 +13,7 @@ from typing import Literal, overload
 
 from pyspark.sql import DataFrame
 
-from bsjoin._show import Shown
+from bsjoin._show import Shown, printable
 from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.plan import SourceTable
 from bsjoin.planner.planned_join import PlannedJoin
@@ -224,7 +224,8 @@ def explain(df: DataFrame, format: Literal["text", "html"] = "text") -> Shown | 
         join, _, more = _lines(step, runs).partition("\n")
         told.append((number, join, more))
     if format == "html":
-        rows = [(number, join, " ".join(more.split())) for number, join, more in told]
+        lines = ("; ".join(map(str.strip, more.splitlines())) for *_, more in told)
+        rows = [(number, join, how) for (number, join, _), how in zip(told, lines, strict=True)]
         return Shown("Joins, first to last", ["", "join", "how it runs"], rows)
     for number, join, more in told:
         print(f"({number}) {join}\n{more}")
@@ -255,8 +256,8 @@ def _lines(step: JoinStep, runs: str) -> str:
     names = [*join.names[: len(join.names) - join.extra], *filter(None, [join.indicator])]
     payload = f"brings {', '.join(names)}" if names else "brings no column"
     return (
-        f"{how} join on {condition}: {table}\n"
-        f"    {runs}, partitioned: {plan.partitioned}; {payload}{_search(step)}{_why_not_jvm(step)}"
+        f"{how} join on {printable(condition)}: {table}\n    {runs}, partitioned: "
+        f"{plan.partitioned}; {printable(payload)}{_search(step)}{_why_not_jvm(step)}"
     )
 
 
