@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,13 +20,19 @@ import pytest
 from browser import Browser, program
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed
-from test_monitoring import HOSTILE, cached, cycle, ended, full, nothing, totals
+from test_monitoring import HOSTILE, NOON, cached, cycle, ended, full, nothing, totals
 
 import bsjoin
 from bsjoin.errors import ArgumentError
 from bsjoin.monitoring import dashboard as pages
 from bsjoin.monitoring import watching
 from bsjoin.monitoring.watching import Watched
+
+
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joins of other tests have numbers of those that are made here, and tables with refreshes."""
+    monkeypatch.setattr("bsjoin.monitoring.totals.of_join", {}.get)
 
 
 class Query:
@@ -312,6 +319,28 @@ def test_nulls_alone_have_no_share_in_the_cache() -> None:
     assert [one["cached"] for one in join["history"]] == [None, 0.9]
 
 
+def test_a_cache_that_no_task_used_is_not_empty_and_what_is_rare_is_summed() -> None:
+    used = cached(rows=5, bytes=700, evictions=2, failed_keys=1)
+    unused = cached(hits=0, misses=0, hosts=(), hottest=())
+    (join,) = shown(totals(*(cycle(n, cache=used) for n in (0, 1)), nothing(2, cache=unused)))[
+        "joins"
+    ]
+    assert [join["cache"][one] for one in ("bytes", "evictions", "failed_keys")] == [700, 4, 2]
+    assert [one["bytes"] for one in join["history"]] == [700, 700, None]
+
+
+def test_refreshes_are_shown_while_a_query_waits_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    found, seen = watched(), []
+    later = replace(full().refresh, last_success=NOON + timedelta(hours=1))  # type: ignore[type-var]
+    monkeypatch.setattr("bsjoin.monitoring.totals.of_join", {1: later}.get)
+    for _ in range(2):
+        look(found)
+        seen.append(found.number)
+    (join,) = json.loads(found.as_json())["queries"][0]["joins"]
+    assert datetime.fromisoformat(join["refresh"]["last_success"]) == NOON + timedelta(hours=1)
+    assert seen[0] == seen[1]  # nothing new
+
+
 def shown(known: Any) -> Any:
     """What the page shows of a query."""
     found = Watched([Query()])
@@ -334,11 +363,32 @@ def test_a_session_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch)
     assert asked.wait(20)
     for limit_s, is_silent in ((60.0, False), (0.0, True)):
         monkeypatch.setattr(watching, "_SILENT_S", limit_s)
-        found.look()
+        assert found.is_looking
         assert json.loads(found.as_json())["is_silent"] == is_silent
     answers.set()
     looking.join()
+    assert not found.is_looking
     assert not json.loads(found.as_json())["is_silent"]
+
+
+def test_what_is_known_is_told_while_a_session_does_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A look of half a minute left nothing but questions without an answer."""
+    answers = threading.Event()
+
+    class Waiting(Query):
+        @property
+        def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802
+            assert answers.wait(20)
+
+    monkeypatch.setattr(pages, "_WAITS_S", 0.05)
+    with pages.Dashboard(watched(Waiting()), 0, frozenset()) as page:
+        for _ in range(2):
+            assert ask(page, "/data.json").status == 200
+            assert b"bsjoin_input_rows_total" in ask(page, "/metrics").read()
+        assert page._server.watched.is_looking
+        answers.set()
 
 
 def test_the_micro_batch_before_an_idle_report_is_read() -> None:
@@ -512,7 +562,9 @@ def test_queries_that_fail_are_told_and_what_is_paused_stays(browser: Browser) -
     with pages.Dashboard(Watched(queries, every_s=0), 0, frozenset()) as page:
         state = "document.getElementById('state').textContent"
         browser.look()
-        browser.open(page.url, f"{state} === '1 of 2 queries run'")
+        browser.open(page.url, f"{state} === '1 of 2 queries run, 1 failed'")
+        told = browser.run("[...document.querySelectorAll('nav a')].map((one) => one.textContent)")
+        assert [one.endswith(" (failed)") for one in told] == [False, True]
         browser.run("window.answered = fetch; window.fetch = async (...given) => {"
                     "  pause.click(); const found = await answered(...given);"
                     "  window.asked = true; return found; }; 1")  # fmt: skip
@@ -521,7 +573,9 @@ def test_queries_that_fail_are_told_and_what_is_paused_stays(browser: Browser) -
         browser.run("look()")
         browser.wait("window.asked")
         browser.run("new Promise((done) => setTimeout(done, 100))")
-        assert browser.run(state) == "1 of 2 queries run"  # the answer came after the pause
+        assert (
+            browser.run(state) == "1 of 2 queries run, 1 failed"
+        )  # the answer came after the pause
         browser.run("window.fetch = answered; pause.click()")
         browser.wait(f"{state} === 'All queries have ended, 2 of 2 failed'")
     with pages.Dashboard(Watched(queries[:1]), 0, frozenset()) as page:

@@ -40,6 +40,12 @@ NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 HOSTILE = '<img src=x onerror="alert(1)">\n\\'
 
 
+@pytest.fixture(autouse=True)
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Joins of other tests have numbers of those that are made here, and tables with refreshes."""
+    monkeypatch.setattr("bsjoin.monitoring.totals.of_join", {}.get)
+
+
 def cycle(number: int, **changed: Any) -> CycleProgress:
     """A join of ten rows, of which nine have a match."""
     values: dict[str, Any] = {
@@ -57,9 +63,8 @@ def cached(**changed: Any) -> bsjoin.CacheProgress:
         ("negative_hits", "lookups", "keys_queried", "retries", "failed_keys", "stale_rows",
          "evictions", "rows", "bytes"), 0,
     ) | dict.fromkeys(("load_ms_p50", "load_ms_p95", "load_ms_p99"), 0.0)  # fmt: skip
-    return bsjoin.CacheProgress(
-        **{**values, "hits": 9, "misses": 1, "hottest": ((HOSTILE, 0.5),), **changed}
-    )
+    values |= {"hits": 9, "misses": 1, "hottest": ((HOSTILE, 0.5),), "hosts": (("h-1", 0, 0),)}
+    return bsjoin.CacheProgress(**values | changed)
 
 
 def full(number: int = 0) -> CycleProgress:
@@ -114,8 +119,9 @@ def test_progress_prints_a_table_and_a_notebook_shows_one() -> None:
     ]  # fmt: skip
     assert "90.0%" in str(shown)
     assert "0.0%" not in lines[2]  # without rows there is no rate
-    empty = cached(hits=0, misses=0)
-    assert "%" not in str(ProgressList([nothing(0, cache=empty), nothing(1)]))
+    unused = str(ProgressList([nothing(0, cache=cached(hits=0, misses=0, hosts=())), nothing(1)]))
+    assert not {"%", "cache", "load"} & {*unused.split(), *unused}  # nor a size of the cache
+    assert "0 bytes" in str(ProgressList([cycle(0, cache=cached())]))
     page = shown._repr_html_()
     assert "<img" not in page
     assert "&lt;img" in page
@@ -135,14 +141,21 @@ def test_tables_and_explain_are_shown_in_notebooks(
     page = table._repr_html_()
     assert "&lt;b&gt;table" in page
     assert re.search(r'<th scope="row"[^>]*>rows</th><td[^>]*>10</td>', page)
+    assert {"on k", "rows 10", "version 1"} < {
+        " ".join(one.split()) for one in str(table).splitlines()
+    }
     assert "TableNotFoundError" in _gone(table, tmp_path)
     joined = bsjoin.join(spark.range(3).selectExpr("id AS k"), people, "k")
     shown = bsjoin.explain(joined, format="html")
     assert capsys.readouterr().out == ""
     assert "inner join on k = k" in shown._repr_html_()
     assert "generated code" in str(shown)
-    bsjoin.explain(joined)
-    assert "(1) inner join on k = k" in capsys.readouterr().out
+    assert ";   " not in str(shown)
+    where = "name > '\n\t'"
+    bsjoin.explain(bsjoin.join(spark.range(3).selectExpr("id AS k"), people, "k", where=where))
+    told = capsys.readouterr().out.splitlines()
+    assert told[0].startswith("(1) inner join on k = k where ")
+    assert (r"'\n\t'" in told[0], len(told)) == (True, 2)
     with pytest.raises(ArgumentError, match="format='json': give 'text'"):
         bsjoin.explain(joined, format="json")  # type: ignore[call-overload]
 
@@ -312,6 +325,26 @@ def test_a_listener_is_told_of_queries_that_are_forgotten(monkeypatch: pytest.Mo
     ]
 
 
+def test_refreshes_are_told_while_a_query_waits_for_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or a table that is refreshed looks old, and one that is not, as it was with the last rows."""
+    joined = cycle(0, refresh=RefreshProgress(last_success=NOON, is_failing=True))
+    monkeypatch.setattr("bsjoin.monitoring.totals.progress", lambda given: [joined])
+    monkeypatch.setattr(Listener, "spark", None)
+    listener, waits = Listener(), SimpleNamespace(id="q")
+    listener.onQueryProgress(SimpleNamespace(progress=ended(0)))
+    later = RefreshProgress(last_success=NOON + timedelta(hours=1))
+    monkeypatch.setattr("bsjoin.monitoring.totals.of_join", {1: later}.get)
+    for _ in range(2):
+        listener.onQueryIdle(waits)
+    found = listener.totals.samples()
+    assert value(found, "bsjoin_table_refresh_timestamp_seconds") == NOON.timestamp() + 3600
+    assert value(found, "bsjoin_table_refresh_failed") == 0
+    assert value(found, "bsjoin_input_rows_total") == 10
+    listener.onQueryTerminated(waits)
+    listener.onQueryIdle(waits)
+    assert {one.metric.kind for one in listener.totals.samples() if not one.suffix} == {"counter"}
+
+
 def test_routes_are_read_on_connect_and_do_not_take_joins_with_them() -> None:
     counts = {"found": 3, "recovered": 1, "waiting": 2, "expired": 0}
     fields = {"fields": [{"name": one} for one in counts]}
@@ -342,6 +375,28 @@ def test_routes_are_asked_for_at_once_in_the_session_of_the_query(
     assert value(known.samples(), "bsjoin_kafka_routed_rows_total", outcome="found") == 6
     told = bsjoin.kafka.progress(SimpleNamespace(recentProgress=[ended(0), waits, waits, ended(1)]))
     assert [(one.batch_id, one.found) for one in told] == [(0, 3), (1, 3)]
+
+
+def test_a_server_is_asked_once_for_the_figures_of_all_kinds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As a client of Spark Connect does: each question is a query."""
+    asked = []
+    lines = "[]", '[{"batch":0,"execution":null,"topic":"named","found":3}]'
+
+    class Server:
+        conf = {"spark.sql.catalog.bsjoin": "there"}  # noqa: RUF012
+
+        def sql(self, query: str, which: dict[str, Any]) -> Any:
+            asked.append((query.count("bsjoin.figures"), which["first"], which["last"]))
+            return SimpleNamespace(first=lambda: [f'{{"v":1,"records":{one}}}' for one in lines])
+
+    monkeypatch.setattr("bsjoin.metrics.counted._text_of_classic", lambda *what: None)
+    known = Totals()
+    for number in (0, 1):
+        known.take(ended(number), session=Server())
+    assert asked == [(2, 0, 0), (2, 1, 1)]
+    assert value(known.samples(), "bsjoin_kafka_routed_rows_total", outcome="found") == 3
 
 
 def test_rows_that_wait_are_those_of_the_last_micro_batch_and_none_of_an_ended_query() -> None:
@@ -459,6 +514,8 @@ def test_a_line_a_minute_and_one_at_the_end(
     for every in (0, "-1 s", "soon"):
         with pytest.raises(ArgumentError, match="every="):
             monitoring.ProgressLog(every=every)
+    with pytest.raises(ArgumentError, match="logger='orders': give a logger"):
+        monitoring.ProgressLog(logger="orders")  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ import bsjoin
 import bsjoin.table
 from bsjoin import BatchTable, Full
 from bsjoin.build.refresh import start_refreshing
+from bsjoin.metrics.refreshes import of_join
 from bsjoin.sources import sql
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
@@ -48,6 +49,8 @@ def test_a_refresh_is_used_by_the_next_micro_batch(
     assert versions_seen(feed) == expected
     assert [cycle.table_version for cycle in cycles(query)] == expected
     assert feed.results[5] == [(0, 3), (1, 3), (2, 3)]
+    last = cycles(query)[-1]
+    assert last.refresh == of_join(last.join) is not None
 
 
 @pytest.mark.long

@@ -11,6 +11,7 @@ import functools
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any
 
@@ -23,6 +24,9 @@ from bsjoin.metrics.numbers import new_number
 from bsjoin.spark import compat
 
 _CATALOG = "spark.sql.catalog.bsjoin"
+
+_KINDS = ("joins", "routes")
+_answers: ContextVar[dict[Any, str] | None] = ContextVar("bsjoin_answers", default=None)
 
 
 def counted(
@@ -54,19 +58,37 @@ def _text_of_classic(*what: Any) -> str | None:
         return None
 
 
+@contextlib.contextmanager
+def asked_at_once() -> Iterator[None]:
+    """Ask a server for the figures of all kinds when the first of them are read meanwhile."""
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
 def _text_of_query(
     kind: str, run: str, first: int, last: int, spark: SparkSession | None
 ) -> str | None:
+    known = _answers.get()
+    if known and (kind, run, first, last) in known:
+        return known[kind, run, first, last]
+    kinds = (kind,) if known is None else _KINDS
     try:
         spark = SparkSession.active() if spark is None else spark
         if not spark.conf.get(_CATALOG, ""):
             return None  # nothing can have been planned
-        query = "SELECT bsjoin.figures(:kind, :run, :first, :last)"
-        which = {"kind": kind, "run": run, "first": first, "last": last}
-        row = spark.sql(query, which).first()
+        asked = ", ".join(f"bsjoin.figures('{one}', :run, :first, :last)" for one in kinds)
+        row = spark.sql(f"SELECT {asked}", {"run": run, "first": first, "last": last}).first()
     except PySparkException:
         return None
-    return None if row is None else str(row[0])
+    if row is None:
+        return None
+    texts = dict(zip(kinds, map(str, row), strict=True))
+    if known is not None:
+        known.update({(one, run, first, last): text for one, text in texts.items()})
+    return texts[kind]
 
 
 @contextlib.contextmanager

@@ -29,8 +29,9 @@ class CacheProgress:
             (``stale_while_revalidate=``), plus keys that did because the source did not answer
             (``on_error="stale"``).
         evictions: keys evicted.
-        rows: rows in the cache, on the host with the most; a negative entry counts as one.
-        bytes: bytes in the cache, on the host with the most.
+        rows: rows in the cache, on the host with the most; a negative entry counts as one, and 0 is
+            told where no task used it.
+        bytes: bytes in the cache, on the host with the most; likewise.
         hottest: up to 10 of the most frequent keys and their share of the rows, from a sample,
             most frequent first; keys below about 1 % of the rows are not detected.
         hosts: of each host whose cache was used, its name, and the rows and bytes in its cache;

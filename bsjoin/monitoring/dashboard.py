@@ -16,7 +16,6 @@ from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
 from socketserver import TCPServer
-from types import TracebackType
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -37,6 +36,8 @@ _CONNECTIONS = 32
 """How many requests are served at a time: each has a descriptor of the driver's process."""
 _LOOKS_S = 10.0
 """The pause between two looks at the queries while nobody looks at the page."""
+_WAITS_S = 8.0
+"""How long a request waits for a look: Prometheus waits ten seconds for an answer."""
 
 
 class Dashboard:
@@ -65,6 +66,7 @@ class Dashboard:
         """Serve the page no more; the queries go on. Once more does nothing."""
         if not self._closed.is_set():
             self._closed.set()
+            self._server.wanted.set()
             self._server.shutdown()
             self._server.server_close()
 
@@ -74,8 +76,13 @@ class Dashboard:
     def _look(self) -> None:
         """Look at the queries, and close the page in the end, if nobody does."""
         server = self._server
-        while not self._closed.wait(_LOOKS_S):
+        while True:
+            server.wanted.wait(_LOOKS_S)
+            server.wanted.clear()
+            if self._closed.is_set():
+                return
             server.watched.look()
+            server.looked.set()
             unused_s = time.monotonic() - server.asked
             if server.watched.is_over:
                 unused_s, longest_s = min(unused_s, server.watched.quiet_s), _LINGERS_S
@@ -87,12 +94,7 @@ class Dashboard:
     def __enter__(self) -> Dashboard:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -174,6 +176,7 @@ def _host(asked: str) -> str:
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     allow_reuse_address = os.name == "posix"  # elsewhere it takes a port that is in use
+    allow_reuse_port = False  # as later versions of Python would
 
     def __init__(self, address: tuple[str, int], watched: Watched, hosts: frozenset[str]):
         super().__init__(address, _Handler)
@@ -181,7 +184,16 @@ class _Server(ThreadingHTTPServer):
         self.hosts = hosts
         self.asked = time.monotonic()
         """When a request came last."""
+        self.wanted, self.looked = threading.Event(), threading.Event()
+        """A look is asked for, and has ended."""
         self._free = threading.Semaphore(_CONNECTIONS)
+
+    def look(self) -> None:
+        """Have the queries looked at, unless they are; one that takes long is not waited for."""
+        if not self.watched.is_looking:
+            self.looked.clear()
+            self.wanted.set()
+            self.looked.wait(_WAITS_S)
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """As of the base, a thread for each, but for no more than so many at a time."""
@@ -256,13 +268,13 @@ class _Handler(BaseHTTPRequestHandler):
         place = address.path.rstrip("/").rpartition("/")[2]
         watched = self.server.watched
         if place == "data.json":
-            watched.look()
+            self.server.look()
             if parse_qs(address.query).get("seen") == [str(watched.number)]:
                 self._answer(204, "application/json", b"")
             else:
                 self._answer(200, "application/json", watched.as_json())
         elif place == "metrics":
-            watched.look()
+            self.server.look()
             text = openmetrics.text(watched.totals.samples())
             self._answer(200, openmetrics.CONTENT_TYPE, text.encode())
         else:

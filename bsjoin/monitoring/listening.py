@@ -34,6 +34,8 @@ class Listener(StreamingQueryListener):
 
     def onQueryIdle(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""
+        query = str(event.id)
+        self._guarded(query, lambda: self.totals.renew(query))
 
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         """As of :class:`pyspark.sql.streaming.StreamingQueryListener`."""

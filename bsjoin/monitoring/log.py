@@ -31,7 +31,7 @@ class ProgressLog(Listener):
         logger: where they go; default the logger ``bsjoin``.
 
     Raises:
-        ArgumentError: ``every`` is no duration above zero.
+        ArgumentError: ``every`` is no duration above zero, or ``logger`` is none.
 
     Example:
         >>> log = bsjoin.monitoring.ProgressLog(every="1 minute")
@@ -46,6 +46,8 @@ class ProgressLog(Listener):
         self._every_s = seconds(every, "every")
         if self._every_s <= 0:
             raise ArgumentError(f"every={every!r}: give a duration above zero, as '1 minute'")
+        if not isinstance(logger, logging.Logger | logging.LoggerAdapter):
+            raise ArgumentError(f"logger={logger!r}: give a logger, as logging.getLogger('orders')")
         self._logger = logger
         self._since: dict[str, float] = {}
         self._told: dict[str, QueryTotals] = {}

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 
 from bsjoin.monitoring.model import Metric, Sample
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+_ODD = {"nan": "NaN", "inf": "+Inf", "-inf": "-Inf"}
 
 
 def text(samples: Iterable[Sample]) -> str:
@@ -22,18 +22,11 @@ def text(samples: Iterable[Sample]) -> str:
                 lines.append(f"# UNIT {metric.name} {metric.unit}")
             lines.append(f"# HELP {metric.name} {_escaped(metric.help)}")
             last = metric
+        number = repr(sample.value)
         labels = ",".join(f'{k}="{_escaped(v)}"' for k, v in sample.attributes.items())
-        lines.append(f"{sample.name}{{{labels}}} {_number(sample.value)}")
+        lines.append(f"{sample.name}{{{labels}}} {_ODD.get(number, number)}")
     return "\n".join([*lines, "# EOF", ""])
 
 
 def _escaped(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-
-
-def _number(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    if math.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return repr(value)

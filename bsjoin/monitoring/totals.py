@@ -8,15 +8,16 @@ import statistics
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from bsjoin import kafka
+from bsjoin.metrics.counted import asked_at_once
 from bsjoin.metrics.progress import ObservedProgress, is_idle, progress
 from bsjoin.metrics.records import CycleProgress
-from bsjoin.metrics.refreshes import error_text
+from bsjoin.metrics.refreshes import error_text, of_join
 from bsjoin.monitoring.model import (
     BATCHES,
     DURATION,
@@ -65,7 +66,7 @@ class MicroBatch:
 
 
 @dataclass
-class _Join:
+class JoinTotals:
     """The sums and the last values of one join."""
 
     last: CycleProgress
@@ -82,16 +83,31 @@ class _Join:
         self.values = dict(counters)
 
     def add(self, cycle: CycleProgress) -> None:
+        """Add one micro-batch."""
         self.last, self.is_over = cycle, False
         version = cycle.table_version
         before = self.versions[-1].table_version if self.versions else None
         if version not in (None, before):
             self.versions.append(cycle)
+        self._note(adds=True)
+
+    def renew(self) -> bool:
+        """Take up how the refreshes of its table went meanwhile; whether there is anything new."""
+        refresh = of_join(self.last.join)
+        if self.is_over or refresh is None or refresh == self.last.refresh:
+            return False
+        self.last = replace(self.last, refresh=refresh)
+        self._note(adds=False)
+        return True
+
+    def _note(self, *, adds: bool) -> None:
+        """Keep the last values, and add what was counted, if that is new."""
         for one in OF_JOINS:
-            value = one.of(cycle)
-            if value is None:
+            is_added = one.metric.kind == "counter" and not one.is_sum
+            value = one.of(self.last)
+            if value is None or (is_added and not adds):
                 continue
-            if one.metric.kind == "counter" and not one.is_sum:
+            if is_added:
                 value += self.values.get(one.metric, 0)
             self.values[one.metric] = value
 
@@ -100,6 +116,7 @@ class _Join:
         return next((value for one, value in self.values.items() if one.name == name), 0)
 
     def samples(self, query: str) -> Iterator[Sample]:
+        """Its values, and what it is, unless it is over."""
         cycle = self.last
         labels = query, str(cycle.join), ",".join(cycle.on)
         more = cycle.runtime, cycle.mode, cycle.partition.kind, cycle.table or ""
@@ -130,7 +147,7 @@ class QueryTotals:
     unseen: int = 0
     seconds: float = 0.0
     recent: deque[MicroBatch] = field(default_factory=lambda: deque(maxlen=_KEPT))
-    joins: dict[int, _Join] = field(default_factory=dict)
+    joins: dict[int, JoinTotals] = field(default_factory=dict)
     routes: Counter[tuple[str, str]] = field(default_factory=Counter)
     waiting: dict[str, int] = field(default_factory=dict)
     """How many rows wait, by the topic of those that are found."""
@@ -161,7 +178,7 @@ class QueryTotals:
         self.seconds += batch.duration_s or 0.0
         self.recent.append(batch)
         for cycle in batch.joins:
-            self.joins.setdefault(cycle.join, _Join(cycle)).add(cycle)
+            self.joins.setdefault(cycle.join, JoinTotals(cycle)).add(cycle)
             self.joins[cycle.join] = self.joins.pop(cycle.join)  # the last one
         while len(self.joins) > _JOINS:
             del self.joins[next(iter(self.joins))]
@@ -219,7 +236,8 @@ class Totals:
             fresh = self._fresh(news)
             if not fresh:
                 return []
-            joins, routes = _joins(fresh, session), _routes(fresh, session)
+            with asked_at_once():
+                joins, routes = _joins(fresh, session), _routes(fresh, session)
             made = [
                 MicroBatch(
                     number=one.batchId,
@@ -252,6 +270,18 @@ class Totals:
                 self._queries.move_to_end(query)
             over = [one for one, known in self._queries.items() if known.is_over]
             return [self._queries.pop(one).name for one in over[:-_ENDED]]
+
+    def renew(self, query: str) -> bool:
+        """Take up how the refreshes of the tables of a query, by Spark's id, went meanwhile.
+
+        It may wait for rows, and has no micro-batch that tells it. Whether there is anything new.
+        """
+        with self.lock:
+            known = self._queries.get(query)
+            is_new = any([join.renew() for join in known.joins.values()] if known else [])
+            if is_new:
+                self._samples = None
+            return is_new
 
     def of(self, query: str) -> QueryTotals | None:
         """What a query has done, by Spark's id of it; None if it is not known."""

@@ -6,9 +6,8 @@ import contextlib
 import json
 import logging
 import math
-import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -17,6 +16,7 @@ from bsjoin.metrics.progress import is_idle
 from bsjoin.metrics.records import CycleProgress, cached_ratio, hit_ratio
 from bsjoin.metrics.refreshes import error_text
 from bsjoin.monitoring.totals import (
+    JoinTotals,
     MicroBatch,
     QueryTotals,
     Totals,
@@ -46,7 +46,6 @@ class Watched:
         self._every_s = every_s
         self._next = 0.0
         self._changed = time.monotonic()
-        self._looking = threading.Lock()
         self._began = math.inf
         self._is_silent = False
         self._states: dict[int, tuple[str, str]] = {}
@@ -57,24 +56,27 @@ class Watched:
         self.number = time.time_ns() // 1_000_000
         """Rises with everything that changes; of the next page at this port it is another one."""
 
+    @property
+    def is_looking(self) -> bool:
+        """Whether a look goes on; one that takes long is told."""
+        now = time.monotonic()
+        self._note_silence(now - self._began > _SILENT_S)
+        return self._began <= now
+
     def look(self) -> None:
-        """Read what is new, unless that was done just before, or is being done."""
-        if not self._looking.acquire(blocking=False):
-            self._note_silence(time.monotonic() - self._began > _SILENT_S)
+        """Read what is new, unless that was done just before; of one thread at a time."""
+        began, now = time.thread_time(), time.monotonic()
+        if now < self._next:
             return
+        self._began = now
         try:
-            began, self._began = time.thread_time(), time.monotonic()
-            if self._began < self._next:
-                return
             for place, query in enumerate(self._queries):
                 self._look_at(place, query)
             spent = time.thread_time() - began
-            pause = max(self._every_s, min(_DUTY * spent, _LONGEST_S))
-            self._next = time.monotonic() + pause
+            self._next = time.monotonic() + max(self._every_s, min(_DUTY * spent, _LONGEST_S))
         finally:
             self._began = math.inf
             self._note_silence(False)
-            self._looking.release()
 
     def _look_at(self, place: int, query: Any) -> None:
         try:
@@ -83,7 +85,10 @@ class Watched:
             state = "gone", error_text(error)
         fault = ""
         try:
-            if state[0] != "gone" and self._take(place, query):
+            is_new = state[0] != "gone" and self._take(place, query)
+            if state[0] == "running":
+                is_new |= self.totals.renew(self._ids.get(place, ""))
+            if is_new:
                 self._note_change()
         except Exception as error:
             fault = f"its figures cannot be read: {error_text(error)}"
@@ -214,10 +219,7 @@ def _of(known: QueryTotals | None) -> dict[str, Any]:
             }
             for batch, before in zip(recent, [None, *recent[:-1]], strict=True)
         ],
-        "joins": [
-            _join(cycles, known.joins[number].versions if number in known.joins else ())
-            for number, cycles in sorted(joins.items())
-        ],
+        "joins": [_join(cycles, known.joins.get(n)) for n, cycles in sorted(joins.items())],
         "routes": [{"topic": topic, **rows} for topic, rows in sorted(topics.items())],
     }
 
@@ -242,11 +244,15 @@ def _rate(batch: MicroBatch, before: MicroBatch | None) -> float | None:
     return rows / took if took > 0 else None
 
 
-def _join(cycles: Sequence[CycleProgress], versions: Iterable[CycleProgress]) -> dict[str, Any]:
+def _join(cycles: Sequence[CycleProgress], known: JoinTotals | None) -> dict[str, Any]:
     """A join: what it is, its last values, and how they changed."""
     last = cycles[-1]
+    refresh = last.refresh if known is None else known.last.refresh
     caches = [cycle.cache for cycle in cycles if cycle.cache]
-    cache = caches[-1] if caches else None
+    # Of a cache that no task has used in a micro-batch, nothing is known there.
+    cache = next((one for one in reversed(caches) if one.hosts), caches[-1] if caches else None)
+    rare = ("evictions", "failed_keys", "stale_rows")
+    summed = {name: sum(getattr(one, name) for one in caches) for name in rare}
     counted = next((c.partition for c in reversed(cycles) if c.partition.rows), last.partition)
     return {
         "join": last.join,
@@ -254,11 +260,11 @@ def _join(cycles: Sequence[CycleProgress], versions: Iterable[CycleProgress]) ->
         "table": last.table,
         "runtime": last.runtime,
         "reason": last.runtime_reason,
-        "cache": None if cache is None else asdict(cache),
+        "cache": cache and asdict(cache) | summed,
         "loaded": next((asdict(c) for c in reversed(caches) if c.lookups), None),
         "partition": asdict(counted),
         "placement": next((asdict(c.placement) for c in reversed(cycles) if c.placement), None),
-        "refresh": last.refresh and asdict(last.refresh),
+        "refresh": refresh and asdict(refresh),
         "versions": [
             {
                 "n": one.batch_id,
@@ -266,7 +272,7 @@ def _join(cycles: Sequence[CycleProgress], versions: Iterable[CycleProgress]) ->
                 "version": one.table_version,
                 "source": one.source and one.source.version,
             }
-            for one in versions
+            for one in (known.versions if known else ())
         ],
         "history": [
             {
@@ -275,7 +281,7 @@ def _join(cycles: Sequence[CycleProgress], versions: Iterable[CycleProgress]) ->
                 "out": cycle.rows_out,
                 "hit": hit_ratio(cycle),
                 "cached": cached_ratio(cycle),
-                "bytes": cycle.cache.bytes if cycle.cache else None,
+                "bytes": cycle.cache.bytes if cycle.cache and cycle.cache.hosts else None,
                 "skew": cycle.partition.skew,
                 "by_hash": cycle.partition.skew_by_hash,
             }

@@ -56,12 +56,16 @@ const bytes = (x) => {
   while (x >= 1024 && unit < 4) { x /= 1024; unit += 1; }
   return x.toFixed(unit ? 1 : 0) + " " + ["bytes", "KiB", "MiB", "GiB", "TiB"][unit];
 };
-const time = (s) => s === null || s === undefined ? "–" :
-  s < 1 ? (1000 * s).toFixed(0) + " ms" : s < 120 ? s.toFixed(1) + " s" : (s / 60).toFixed(1) + " min";
+const time = (s) => {
+  if (s === null || s === undefined) return "–";
+  if (s < 1) return +(1000 * s).toFixed(s < 0.01 ? 1 : 0) + " ms";
+  const [unit, seconds] = s < 120 ? ["s", 1] : s < 7200 ? ["min", 60] : s < 172800 ? ["h", 3600] : ["days", 86400];
+  return `${(s / seconds).toFixed(1)} ${unit}`;
+};
 const clock = (t) => {
   if (!t) return "–";
   const then = new Date(t), isToday = then.toDateString() === new Date().toDateString();
-  return isToday ? then.toLocaleTimeString() : then.toLocaleString(undefined, { dateStyle: "short", timeStyle: "medium" });
+  return isToday ? then.toLocaleTimeString() : then.toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
 };
 
 function table(parent, key, caption, head, rows) {
@@ -179,9 +183,10 @@ function followed({ source, newest, last_look, lag_s, applied, read_whole, read_
 function drawJoin(parent, join) {
   const history = join.history, batches = history.map((one) => one.n), last = history.at(-1);
   const column = (name) => history.map((one) => one[name]);
-  const section = at(parent, `join ${join.join}`, "section", { "aria-labelledby": `join-${join.join}` });
+  const id = `${parent.getAttribute("aria-labelledby")}-join-${join.join}`;
+  const section = at(parent, `join ${join.join}`, "section", { "aria-labelledby": id });
   const title = `Join ${join.join} on ${join.on || "a range"}` + (join.table ? `, with ${join.table}` : "");
-  say(section, "title", "h3", title, { id: `join-${join.join}` });
+  say(section, "title", "h3", title, { id });
   const cache = join.cache, partition = join.partition, placement = join.placement, refresh = join.refresh;
   facts(section, "facts", [
     ["Rows in / out", `${number(last.in)} / ${number(last.out)}`],
@@ -252,6 +257,7 @@ function drawQuery(query, place) {
     ["Micro-batch p95", latency ? time(latency["0.95"]) : null],
     ["Micro-batch p99", latency ? time(latency["0.99"]) : null],
     ["Last micro-batch", `${last.n}, ${clock(1000 * last.t)}`],
+    ["Charts begin", clock(1000 * query.batches[0].t)],
     ["Rows that wait", waits.length ? number(waits.reduce((a, b) => a + b)) : null],
     ["Not seen", query.unseen ? `${number(query.unseen)} micro-batches` : null],
   ]);
@@ -264,7 +270,14 @@ function drawQuery(query, place) {
       query.routes.map((one) => [one.topic, one.found, one.recovered, one.waiting, one.expired, one.waiting_now]));
   }
   query.joins.forEach((join) => drawJoin(section, join));
-  if (!query.joins.length) say(section, "nojoin", "p", "No join of bsjoin has run in it.", { class: "soft" });
+  if (!query.joins.length) say(section, "nojoin", "p", "No join of bsjoin has been counted in it.", { class: "soft" });
+}
+
+/** Where there are several queries: links to them, with those that do not run. */
+function drawLinks(queries) {
+  const links = at(main, "links", "nav", { "aria-label": "Queries" });
+  queries.forEach(({ name, state }, n) => say(links, n, "a", state === "running" ? name : `${name} (${state})`,
+    { href: `#query-${n}`, class: state === "failed" || state === "gone" ? "bad" : "" }));
 }
 
 let drawn = null;
@@ -272,6 +285,7 @@ let drawn = null;
 function draw(data) {
   drawn = data;
   turn += 1;
+  if (data.queries.length > 1) drawLinks(data.queries);
   data.queries.forEach(drawQuery);
   sweep(main);
   const running = data.queries.filter((query) => query.state === "running").length;
@@ -283,7 +297,7 @@ function draw(data) {
     isOver && isGone ? "The session of a query has ended, or cannot be reached" :
     isOver && failed ? (count > 1 ? `All queries have ended, ${failed} of ${count} failed` : "The query has failed") :
     isOver ? (count > 1 ? "All queries have ended" : "The query has ended") :
-    count > 1 ? `${running} of ${count} queries run` : "The query runs");
+    count > 1 ? `${running} of ${count} queries run` + (failed ? `, ${failed} failed` : "") : "The query runs");
 }
 
 function tell(text) { // a screen reader says it when it changes, and only then
