@@ -28,7 +28,7 @@ from scheduling.splits import split_names, take_parts
 
 Counts = Mapping[str, int]  # by operator, the number of its instances
 _KEPT = 100  # decisions in the history
-_RECENT = 20  # adopted numbers of instances
+_RECENT = 40  # numbers of instances, once one is adopted: those, and one a step
 _SETTLING = 3  # cycles after a disturbance in which small gains count, too
 _SMALL = 0.02  # what a change must gain then
 _DOUBLED = 6  # how often the cooldown is doubled at most
@@ -162,6 +162,9 @@ class Controller:
             self._settling = _SETTLING
         if self.plan is not None and not known and self._estimate.measured:
             self._settling = self._correcting = _SETTLING
+        for name, counts in self._counts.items():
+            if counts:
+                counts.append(self.parallelism.get(name, 0))
         case = self._case(now, snapshot, self.parallelism)
         return self._noted(self._decide(case), case)
 
@@ -169,7 +172,7 @@ class Controller:
         """Plan for a number of tasks that was decided elsewhere, regardless of the cooldown.
 
         Tasks keep their workers, also those that are missing for some cycles: plans are made for
-        the largest of the last 20 numbers, and their current tasks are requested. With
+        the largest number of the last 20 to 40 cycles, and their current tasks are requested. With
         ``hysteresis=0`` the policy is asked for the current tasks alone. The cooldown goes on.
 
         Args:
@@ -218,15 +221,15 @@ class Controller:
         if self._hysteresis:
             return self._better(case, can)
         one = case.literal()
-        if one.placement == case.present:
-            return _none(case, f"{one.by} is the present plan")
+        if one.placement == case.present and not one.moves:
+            return _none(case, f"{one.by} is the present plan", dropped=one.dropped)
         return self._request("place", one.by, one, case)
 
     def _better(self, case: Case, can: frozenset[str]) -> Decision:
         """A change to a placement that costs less than the present one, if there is any."""
         before, answer = case.before, case.answer()
-        left = self._changed_s + self._cooldown_s - case.now
-        longer = left + self._cooldown_s * (2 ** min(self._in_vain, _DOUBLED) - 1)
+        since, doubled = self._changed_s - case.now, 2 ** min(self._in_vain, _DOUBLED)
+        left, longer = since + self._cooldown_s, since + self._cooldown_s * doubled
         waits = max(left, 0.0) if before.unplaced else longer
         if waits > 0 and (self._in_vain or not self._correcting):
             return _none(case, f"kept: cooldown, {waits:.3g} s left", before)
@@ -238,7 +241,7 @@ class Controller:
         if more > 0 and (longer <= 0 or not best.placement.items() & case.failed.keys()):
             return self._request("place", f"{more} more fit", best, case)
         one = best
-        if "spread" in can and not case.pays(best):
+        if case.spread and not case.pays(best):
             one = case.moved(moves, answer, "spread") or best
         if case.pays(one):
             reason = one.why(before, case.objective.horizon_s)
@@ -268,7 +271,7 @@ class Controller:
         self._workers |= one.placement
         self._moved, self._missed = changed.keys(), False
         self._settle(plan, receipt)
-        return Decision(case.now, action, reason, plan, receipt, one.cost)
+        return Decision(case.now, action, reason, plan, receipt, one.cost, dropped=one.dropped)
 
     def _settle(self, plan: Plan, receipt: Receipt) -> None:
         """The plan as observed: tasks on their actual workers; those that run nowhere unplaced."""
@@ -289,9 +292,9 @@ class Controller:
         least = self._hysteresis, f"hysteresis {percent(self._hysteresis)}"
         if self._settling:
             least = min(least, (_SMALL, percent(_SMALL)))
-        released = "executors" in self._actuator.capabilities()
-        of = self._estimate, released, dict(self._failed), self.plan, least
-        return Case(*self._asked, now, graph, current, snapshot, present, *of)
+        can = self._actuator.capabilities()
+        of = self._estimate, "executors" in can, "spread" in can, dict(self._failed)
+        return Case(*self._asked, now, graph, current, snapshot, present, *of, self.plan, least)
 
     def _noted(self, decision: Decision, case: Case) -> Decision:
         """The decision with the idle workers, added to the history."""

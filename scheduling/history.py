@@ -141,4 +141,5 @@ def observed(plan: Plan, receipt: Receipt) -> Plan:
 
 def percent(share: float) -> str:
     """A share in words."""
-    return f"{100 * share:.2g} %"
+    digits = ".0f" if share >= 0.1 else ".2g"
+    return f"{100 * share:{digits}} %"

@@ -36,6 +36,7 @@ class Proposal:
     cost: PlacementCost
     answer: Plan | None = None  # the policy's plan, with reasons, if it was asked
     moves: tuple[Move, ...] = ()  # the rebalancer's, which lead to it
+    dropped: tuple[Move, ...] = ()  # of them, parts of tasks that cannot be made
 
     def why(self, before: PlacementCost, seconds: float) -> str:
         """Why it is requested: what changes, what the moves cost, and which tasks it splits."""
@@ -65,6 +66,7 @@ class Case:
     present: Mapping[str, str]  # the last worker of each task, if it is there still
     estimate: LoadEstimate
     release: bool  # whether idle workers are released
+    spread: bool  # whether parts of tasks can be moved
     failed: Mapping[tuple[str, str], float]  # pairs of task and worker, since when
     previous: Plan | None  # the present plan; None before the first
     least: tuple[float, str]  # what a change must save, as a share, and why so much
@@ -95,7 +97,10 @@ class Case:
         answer = self.answer()
         moves = self.moves(answer.placement) if self.previous else ()
         at = answer.placement | {one.task: one.target for one in moves if one.part >= 1}
-        return self._priced(self._answers, at, answer)
+        parts = [one for one in moves if one.part < 1]
+        made = spreadable(parts, at, self.graph) if self.spread else []
+        found = self._priced(self._answers, at, answer, *made)
+        return dataclasses.replace(found, dropped=tuple(one for one in parts if one not in made))
 
     def repaired(self, reason: str) -> Proposal:
         """The present placement, and the tasks without a worker; others make room if they must."""

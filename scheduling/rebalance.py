@@ -23,7 +23,8 @@ def sizes(workers: Collection[Worker], *, cpu_weight: float = CPU_WEIGHT) -> dic
     cpu = math.fsum(worker.capacity.cpu_cores for worker in workers) / max(len(workers), 1)
     memory = math.fsum(worker.capacity.memory_mb for worker in workers) / max(len(workers), 1)
     mean, unknown = Resources(cpu, memory), cpu_weight * (not cpu) + (1 - cpu_weight) * (not memory)
-    return {one.id: task_load(one.capacity, mean, cpu_weight) + unknown for one in workers}
+    found = {one.id: task_load(one.capacity, mean, cpu_weight) + unknown for one in workers}
+    return {name: max(size, _LEAST) for name, size in found.items()}  # one of no size takes nothing
 
 
 class Balance(NamedTuple):

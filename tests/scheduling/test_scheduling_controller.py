@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 import re
 from collections.abc import Mapping
 
@@ -24,6 +25,7 @@ from scheduling import (
     Worker,
     errors,
 )
+from scheduling.history import percent
 
 CHEAP = Worker("cheap", Resources(8, 8192), 4, price_per_s=1.0)
 DEAR = Worker("dear", Resources(8, 8192), 4, price_per_s=2.0)
@@ -118,6 +120,27 @@ def test_the_first_step_places_and_the_next_rests() -> None:
     assert loop.step().reason == "kept: cetsa's answer is the present plan"
     assert len(cluster.plans) == 1
     assert [one.action for one in loop.decisions] == ["place", "none", "none"]
+
+
+def test_a_cooldown_without_an_end_is_one() -> None:
+    cluster = Cluster(DEAR)
+    loop = controller(cluster, cooldown_s=math.inf)
+    loop.step()
+    cluster.workers, cluster.now = (DEAR, CHEAP), 1e6
+    assert loop.step().reason == "kept: cooldown, inf s left"
+
+
+def test_tasks_that_are_no_more_are_not_paid_for_for_ever() -> None:
+    cluster = Cluster(DEAR, CHEAP)
+    loop = controller(cluster)
+    for cluster.now, count in ((0, 8), (100, 2)):
+        assert loop.adopt({"join": count}).action == "place"
+    rents = list[float]()
+    for cluster.now in range(200, 4200, 100):
+        decision = loop.step()
+        rents += [decision.cost.rent] if decision.cost else []
+    assert (rents[0], rents[-1]) == (1800.0, 600.0)  # they may come again; the cheap one alone
+    assert set(loop.plan.placement) == {"join-0", "join-1"}
 
 
 def test_a_cheaper_plan_is_taken_only_if_it_is_clearly_cheaper() -> None:
@@ -296,6 +319,7 @@ def test_why_an_answer_is_not_taken_is_said() -> None:
     policy.workers = ("dear", "cheap", "dear", "cheap")
     less = r"kept: says's answer saves \d(\.\d)? %, less than hysteresis 10 %"
     assert re.fullmatch(less, loop.step().reason)
+    assert [percent(one) for one in (0.0034, 0.1, 1.5)] == ["0.34 %", "10 %", "150 %"]
     text = loop.explain()
     assert text.startswith("policy: says, asked in every cycle, for rent 0, imbalance 1")
     for part in ("search: off", "hysteresis: 10 %", "rebalancer: none", "last decision: none at 8"):

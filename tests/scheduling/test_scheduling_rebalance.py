@@ -175,6 +175,10 @@ def test_what_is_much_of_a_small_worker_is_less_of_a_large_one() -> None:
         Worker("large", Resources(6, 6144), 4),
     )
     assert sizes(workers) == {"small": 0.5, "large": 1.5}
+    nothing = Worker("nothing", Resources(0, 0), 4)
+    at = dict.fromkeys(("map-0", "map-1"), "large")
+    seen = Snapshot(0, (workers[1], nothing), placement=at)
+    assert StStream().rebalance(JobGraph(tasks(2, cpu_cores=2)), seen) == []
     job = JobGraph(tasks(3, cpu_cores=0.5, memory_mb=512))
     snapshot = Snapshot(0, workers, placement=dict.fromkeys(job.by_id, "small"))
     moves = StStream().rebalance(job, snapshot)
@@ -260,3 +264,14 @@ def test_a_heavy_partition_is_spread_and_then_nothing_moves(seed: int) -> None:
     assert not any(one.dropped for one in decisions)
     dear, _ = balanced(HEAVY, "spread", seed=seed, state_bytes=1e15)
     assert dear.splits == 0  # it would not pay
+
+
+def test_parts_are_moved_or_told_where_every_answer_is_requested() -> None:
+    for can in ((), ("spread",)):
+        cluster = SimulatedCluster(executors(4), HEAVY, can=("place", "move", *can))
+        controller = cluster.controller(RoundRobin(), rebalancer=StStream(), hysteresis=0)
+        decisions = cluster.run(controller, 20)
+        dropped = {move.task for one in decisions for move in one.dropped}
+        assert (cluster.splits > 0, "join-0" in dropped) == (bool(can), not can)
+    assert cluster.skew() < 1.25
+    assert {one.action for one in decisions[10:]} == {"none"}
