@@ -96,7 +96,7 @@ class Elastic:
         tasks: of a micro-batch: numbers that leave cores idle in the last turn are not requested.
             At least 1; None (default): unknown. May be set at any time.
         bounds: limits; None (default): ``Bounds()``.
-        each: the cores of an executor; default 1.
+        each: the cores of an executor, the fewest where they differ; default 1.
 
     >>> from scheduling.scalers import DS2
     >>> elastic = Elastic(DS2(), tasks=12)
@@ -144,7 +144,7 @@ class Elastic:
             self._become("steady")
         if not there:
             return self._note("none is there")
-        wanted = self._clamped(there) if load is None else self._bounded(self.scaler.cores(load))
+        wanted = self._clamped(there) if load is None else self._bounded(load)
         if load is None and wanted == there:
             return self._note("nothing measured")
         self._wants.append((now, wanted))
@@ -203,8 +203,10 @@ class Elastic:
         """Whether more (1) or fewer (-1) than what is there were requested in vain."""
         return self._vain == (way, self._there)
 
-    def _bounded(self, cores: float) -> int:
-        there, each = self._there, self.each
+    def _bounded(self, load: Load) -> int:
+        cores, there, each = self.scaler.cores(load), self._there, self.each
+        # Cores that are there beyond the least of each executor are enough, and no executors.
+        cores = max(min(cores, there * each), cores - max(0.0, load.cores - there * each))
         if not self.tasks:
             return self._clamped(-int(-(cores - _ROUNDING) // each))
         count = useful(cores, self.tasks, each)

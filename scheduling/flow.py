@@ -93,6 +93,17 @@ def flow(before: Progress, progress: Sequence[Progress], limits: Limits = ()) ->
     return Flow(seconds, arrived, done, waiting, sum(working))
 
 
+def _sampled(before: Progress, progress: Sequence[Progress], limits: Limits) -> Flow | None:
+    """As :func:`flow`, where more has run after ``before`` than is told: as much as of the rest."""
+    part, seconds = flow(progress[0], progress[1:], limits), _started_s(progress[-1])
+    seconds -= _started_s(before)
+    if part is None or seconds <= 0:
+        return None
+    by = seconds / part.seconds
+    arrived = None if part.arrived is None else part.arrived * by
+    return Flow(seconds, arrived, part.done * by, part.waiting, part.working_s * by)
+
+
 def _of_source(
     k: int, ones: Sequence[Progress], limit: float | None
 ) -> tuple[float, float, float] | None:
@@ -179,7 +190,8 @@ class Meter:
             if last["batchId"] == before["batchId"]:
                 return None
             if new := [one for one in ones if one["batchId"] > before["batchId"]]:
-                return flow(before, new, self.limits)
+                known = progress[0]["batchId"] <= before["batchId"] + 1
+                return (flow if known else _sampled)(before, new, self.limits)
         self._heard_s, self._busy_s, self._told = now, 0.0, None
         return None
 

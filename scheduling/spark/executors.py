@@ -6,6 +6,7 @@ Requests above ``spark.cores.max`` are ignored silently, so only what is observe
 
 from collections.abc import Collection, Iterable, Sequence
 
+from cachetools import LRUCache
 from pyspark.sql import SparkSession
 
 from scheduling.cost import Price
@@ -16,6 +17,8 @@ from scheduling.spark.seen import Executor, executors_of
 
 _DYNAMIC = "dynamic allocation changes it already: set spark.dynamicAllocation.enabled=false"
 
+_KNOWN = 10_000  # executors whose run time is remembered
+
 
 class Executors:
     """Observes the executors of a session and changes their number.
@@ -25,7 +28,8 @@ class Executors:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark, self._leaving, self._run_s = spark, set[str](), dict[str, float]()
+        self._spark, self._leaving = spark, set[str]()
+        self._run_s = LRUCache[str, float](_KNOWN)
         self._status = internals.StatusStore(spark)
         dynamic = internals.is_on(spark, "spark.dynamicAllocation.enabled")
         self.reason = internals.only_executor(spark) or (_DYNAMIC if dynamic else None)
@@ -37,10 +41,19 @@ class Executors:
         self._leaving &= {one.id for one in there}
         return there
 
+    @property
+    def leaving(self) -> frozenset[str]:
+        """Spark's ids of the executors that were let go, and were there at the last look."""
+        return frozenset(self._leaving)
+
     def busy_s(self, there: Sequence[Executor]) -> float:
         """Core seconds of tasks that ended since the last call, on those that are ``there``."""
-        before, self._run_s = self._run_s, {one.id: one.run_s for one in there}
-        return sum(max(0.0, now - before.get(name, 0.0)) for name, now in self._run_s.items())
+        busy_s = 0.0
+        for one in there:
+            if one.run_s >= 0:  # one that a look misses is remembered, so that it counts once
+                busy_s += max(0.0, one.run_s - self._run_s.get(one.id, 0.0))
+                self._run_s[one.id] = one.run_s
+        return busy_s
 
     def resize(self, target: int, prices: Sequence[Price] = ()) -> tuple[str, ...]:
         """Request ``target`` executors, which stands; those that are too many leave: their ids.

@@ -28,7 +28,7 @@ from scheduling.spark.placement import Placement
 from scheduling.spark.placement import bounds as pair
 from scheduling.spark.seen import Executor, TaskSeen
 
-_RECENT = 50  # micro-batches to look at in a step
+_RECENT = 100  # micro-batches to look at in a step: as many as Spark keeps
 _CYCLES = 20  # of a loop that are known to the meter
 _IDLE_CYCLES = 3  # without a task, before an executor is released
 _UNKNOWN = (0.0,) * 32  # the limits of sources of which it is not known whether they have one
@@ -42,12 +42,17 @@ class _Follower:
     executors: Executors | None
     _prices: Sequence[Price]
     _backlog: Callable[[], float] | None  # returns the rows that wait
+    _cpus: int  # the cores of a task
     _window_s: float = 30.0
 
     def __post_init__(self) -> None:
         self._once, self._meter = Once(), Meter(self._window_s, backlog=self._told)
         self.load: Load | None = None
         """The last load that was measured; None before one."""
+
+    def _cores(self, there: Sequence[Executor]) -> list[int]:
+        """How many tasks each executor runs at once: what a task of several cores keeps busy."""
+        return [max(1, one.cores // self._cpus) for one in there]
 
     def _stays(self) -> str:
         """Why the number of executors cannot be changed, with a warning; empty if it can."""
@@ -100,13 +105,13 @@ class Sizes(_Follower):
     ) -> None:
         changes = options.executors is not None and not options.dry_run
         executors, elastic = Executors(spark) if changes else None, Elastic(scaler or Static())
-        super().__init__(elastic, executors, options.price_table(), options.backlog)
+        cpus, prices = internals.task_cpus(spark), options.price_table()
+        super().__init__(elastic, executors, prices, options.backlog, cpus)
         self._spark, self._options, pause_s = spark, options, options.cooldown_s
         self._bounds = Bounds(  # times in the proportions of the defaults
             confirm=2 if pause_s else 1, shrink_after_s=2 * pause_s, settle_s=pause_s / 3
         )
         self.begin, self.scaled, self.reason = begin, scaler is not None, ""
-        self._cpus = internals.task_cpus(spark)
         mine = executors is not None and executors.reason is None and not self.scaled
         # Whether executors that a plan leaves idle are released, so that they cost nothing.
         self.releases = mine or internals.is_on(spark, "spark.dynamicAllocation.enabled")
@@ -131,7 +136,7 @@ class Sizes(_Follower):
         slots = sum(one.cores // self._cpus for one in there)
         cores, busy_s, self._busy_s = [1] * before, self._busy_s, 0.0
         if self.executors is not None:
-            cores, busy_s = [one.cores for one in there], self.executors.busy_s(there)
+            cores, busy_s = self._cores(there), self.executors.busy_s(there)
             slots = slots or before
         partitions = self._options.partitions or (1, max(slots, 1))
         least, most = (self.executors and self._options.executors) or partitions
@@ -148,7 +153,10 @@ class Sizes(_Follower):
         limits = self._options.executors
         if limits is None or self.executors is None or self.scaled or self._stays():
             return
-        (least, most), there, used = limits, len(seen.workers), plan.by_worker
+        # One that is leaving is none: else fewer than the least would stay.
+        gone, used, (least, most) = self.executors.leaving, plan.by_worker, limits
+        workers = {one.id: one for one in seen.workers if one.executor_id not in gone}
+        there = len(workers)
         target = min(max(there + bool(plan.unplaced), least), most)
         if target > max(there, self._asked):
             self._asked = target
@@ -156,12 +164,12 @@ class Sizes(_Follower):
             self.executors.resize(target)
             return
         self._asked = 0 if there >= self._asked else self._asked
-        busy = set(seen.by_id) if plan.unplaced or not used else set(used)
-        self._idle = {name: self._idle.get(name, 0) + 1 for name in seen.by_id if name not in busy}
-        long = [seen.by_id[name] for name, cycles in self._idle.items() if cycles >= _IDLE_CYCLES]
+        busy = set(workers) if plan.unplaced or not used else set(used)
+        self._idle = {name: self._idle.get(name, 0) + 1 for name in workers if name not in busy}
+        long = [workers[name] for name, cycles in self._idle.items() if cycles >= _IDLE_CYCLES]
         long.sort(key=lambda worker: -worker.price_per_s)
-        if gone := [str(worker.executor_id) for worker in long[: max(0, there - least)]]:
-            self.executors.release(gone)
+        if spare := [str(worker.executor_id) for worker in long[: max(0, there - least)]]:
+            self.executors.release(spare)
 
     def explain(self) -> str:
         """Tell who decides the numbers; one line."""
@@ -228,7 +236,8 @@ class Scaling(_Follower):
         spark = spark or SparkSession.active()
         bounds = replace(bounds or Bounds(), least=least, most=most)
         elastic = Elastic(scaler, tasks=tasks, bounds=bounds)
-        super().__init__(elastic, Executors(spark), tuple(prices), backlog, window_s)
+        cpus = internals.task_cpus(spark)
+        super().__init__(elastic, Executors(spark), tuple(prices), backlog, cpus, window_s)
         self.query, self._spark, self._clock, self._tasks = query, spark, clock, tasks
         self._every_s = number("every_s", every_s, above=True)
         self._over = threading.Event()
@@ -250,7 +259,7 @@ class Scaling(_Follower):
         if self._stays():
             return Step(now, "steady", 0, None, None, f"not scaled: {self.executors.reason}")
         there = self.executors.there()
-        cores, busy_s = [one.cores for one in there], self.executors.busy_s(there)
+        cores, busy_s = self._cores(there), self.executors.busy_s(there)
         if self.query is not None and self._tasks is None:
             widest = internals.widest_stage(self._spark, self.query)
             self._elastic.tasks = widest or self._elastic.tasks

@@ -156,6 +156,14 @@ def test_rows_that_wait_too_long_need_no_confirmation() -> None:
     assert [elastic.step(now, 2, some(2)).target for now in (0, 5, 10)] == [None, None, 4]
 
 
+def test_larger_executors_than_the_least_are_no_reason_for_more() -> None:
+    """Of 1, 2 and 3 cores: what is there is enough, and what lacks is counted in the smallest."""
+    elastic = Elastic(Wants(6.0))
+    assert {elastic.step(now, 3, some(6)).target for now in range(0, 60, 5)} == {None}
+    elastic.scaler.answer = 8.0
+    assert [elastic.step(now, 3, some(6)).target for now in (60, 65, 70)] == [None, None, 5]
+
+
 def test_arguments_are_checked() -> None:
     for make in (
         lambda: Bounds(least=3, most=2),

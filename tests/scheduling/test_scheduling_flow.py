@@ -171,6 +171,17 @@ def test_the_meter_gives_smoothed_rates_true_rates_and_the_use() -> None:
     assert load.newest > load.arrival > 800
 
 
+def test_more_micro_batches_than_are_told_are_no_fewer_rows() -> None:
+    query, meter, load = Query(Source(800, offset=None), every_s=0.2), Meter(20), None
+    for _ in range(12):
+        query.run_for(20)
+        took_s = sum(one["durationMs"]["triggerExecution"] for one in query.progress[-20:]) / 1e3
+        load = meter.load(query.ended, query.progress[-5:], took_s, 2)
+    rows = sum(one["numInputRows"] for one in query.progress[-20:])
+    assert load.arrival == pytest.approx(800, rel=0.05)
+    assert load.per_core == pytest.approx(rows / took_s, rel=0.1)
+
+
 def test_the_meter_begins_again_with_a_restart() -> None:
     query, meter = Query(Source(800, offset=kafka)), Meter(20)
     drive(query, meter, 8)

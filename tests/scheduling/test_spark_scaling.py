@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -187,6 +189,10 @@ def test_the_dearest_leave_first_then_idle_ones_then_the_youngest(
     executors = Executors(session)  # type: ignore[arg-type]
     there = executors.there()
     assert [executors.busy_s(there), executors.busy_s(there)] == [4.0, 0.0]  # since the last look
+    # One that a look has missed, or whose time it did not know, has not run it all again.
+    odd = replace(there[1], run_s=math.nan)
+    looks = there[:1], there, (there[0], odd), there
+    assert [executors.busy_s(one) for one in looks] == [0.0] * 4
     left, other = session.killed, session.decommissioned
     if gently:
         left, other = other, left

@@ -126,6 +126,13 @@ def test_partitions_follow_the_cores_that_are_observed(monkeypatch: pytest.Monke
     for _ in range(3):
         count = fewer.cycle(count)
     assert (fewer.session.killed[0], fewer.session.wanted, count) == ("3", [1], 4)  # the dearest
+    # A task of two cores is as busy as one of one: three can run, not six.
+    wants = Wants(3.0)
+    large = Job(monkeypatch, wants, Session(conf=Conf(spark_task_cpus="2")), executors=(1, 4))
+    for _ in range(4):
+        count = large.cycle(count)
+    assert (count, large.session.wanted) == (3, [])
+    assert {(load.cores, load.busy) for load in wants.loads} == {(3, 0.5)}
 
 
 # Without a scaler: what plans leave idle
@@ -141,6 +148,14 @@ def test_the_dearest_idle_executors_leave_after_three_cycles(
     job.settle("h/1")
     assert job.session.killed == ["3"]  # and not 2: two are the fewest
     assert job.session.wanted == [2]  # so that Spark does not start another
+    # One that is leaving is none of the fewest.
+    other = Job(monkeypatch, executors=(2, 4))
+    other.settle("h/3", times=3)
+    other.settle("h/2", times=4)
+    assert (other.session.killed, other.session.wanted) == (["1"], [2])
+    other.found = other.found[1:]
+    other.settle("h/2", times=4)
+    assert other.session.killed == ["1"]
     fewest = Job(monkeypatch, executors=(5, 6))
     fewest.settle("h/1", times=3)  # they are requested at once
     assert (fewest.session.wanted, fewest.session.killed) == ([5], [])
