@@ -31,9 +31,11 @@ def check_placing(placement: object, scaler: object, partition: object) -> None:
 
     Raises:
         ArgumentError: says what to give.
-        scheduling.errors.ClusterFileError: the file of prices cannot be used.
+        scheduling.errors.ArgumentError: an option of the placement has no effect, or the file of
+            prices cannot be used.
     """
     if isinstance(placement, Placement):
+        placement.check(scaler)
         placement.price_table()
     # A class has the methods of its objects, too.
     if not (placement is None or _is_one(placement, Placement | Policy)):
@@ -131,5 +133,5 @@ class Placing:
             requested=len(last.requested),
             landed=len(last.requested) - missed if last.landed else None,
             workers=tuple(sorted(last.workers.items())),
-            rent=None if decision is None or decision.cost is None else decision.cost.rent,
+            rent=last.rent,
         )

@@ -75,14 +75,15 @@ def busyness(periods: Mapping[str, Sequence[Sequence[float]]]) -> dict[str, floa
     samples is as busy as the busiest. O(samples).
 
     Args:
-        periods: by worker, for each period, samples of CPU utilisation; odd ones are left out.
+        periods: by worker, for each period, samples of CPU utilisation; odd ones are left out. All
+            end with the same period: a worker that has come later has fewer.
 
     >>> busyness({"a": [[1.0, 1.0]], "b": [[0.1, 0.9]], "c": [[float("nan")]]})
     {'a': 1.0, 'b': 0.5, 'c': 1.0}
     """
     good = {
-        worker: [[value for value in samples if is_number(value) and value >= 0] for samples in one]
-        for worker, one in periods.items()
+        worker: [[one for one in samples if is_number(one) and one >= 0] for samples in ones[::-1]]
+        for worker, ones in periods.items()
     }
     together = (chain(*samples) for samples in zip_longest(*good.values(), fillvalue=()))
     means = [statistics.fmean(samples or [0.0]) for samples in map(list, together)]

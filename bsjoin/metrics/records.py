@@ -107,8 +107,8 @@ class PlacementProgress:
         landed: how many of these ran on the requested worker; None if Spark's task metrics were
             not available.
         workers: how many tasks ran on each worker ("host/executor").
-        rent: what the workers in use cost over the controller's horizon, in $; None (default) if
-            it was not computed.
+        rent: what the workers that ran tasks cost over the controller's horizon, in $ (1 $/s each
+            without prices), whatever the policy is for; None (default) if it is not known.
     """
 
     action: str

@@ -21,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from scheduling.controller import Controller
+from scheduling.cost import rent_per_s
 from scheduling.errors import ActuatorError
 from scheduling.history import Decision
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot
@@ -111,7 +112,8 @@ class Loop:
             :attr:`CycleContext.splits` says so; default False: they are dropped, which is told.
 
     Raises:
-        ArgumentError: the session is one of Spark Connect, whose server runs the jobs.
+        ArgumentError: the session is one of Spark Connect, whose server runs the jobs; or an option
+            of the placement has no effect, as ``tiers`` without a policy.
         ClusterFileError: the price table cannot be read.
     """
 
@@ -127,6 +129,7 @@ class Loop:
         splits: bool = False,
     ) -> None:
         options = placement if isinstance(placement, Placement) else Placement(policy=placement)
+        options.check(scaler)
         self._status = internals.StatusStore(spark)
         self._spark, self._operator, self._clock, self._splits = spark, operator, clock, splits
         self._options, self._once = options, Once()
@@ -145,7 +148,7 @@ class Loop:
         )
         """Observes the executors; ``seen`` is its last snapshot."""
         self._sizes = Sizes(spark, options, scaler, begin)
-        self._tiers = Tiers(spark, options.tiers) if options.tiers else None
+        self._tiers = Tiers(spark, options.tiers, options.delta) if options.tiers else None
         self._seen = Snapshot(0.0, ())  # of executors, or tiers, when the cycle began
         # One that only the look before saw may have been overlooked: it is requested, too.
         self._there: dict[str, Executor] = {}
@@ -261,7 +264,7 @@ class Loop:
             return None
         self.monitor.expected = self.partitions
         for name, why in self._ignored.items():
-            self._once.log(f"a metric of {name} is not believed", why)
+            self._once.log(f"a metric of {name} is not believed", why, figures=True)
         plan, first = decision.plan, len(self.controller.decisions) == 1
         if plan and plan.fallback and not first:  # at first that is usual
             self._once.log(f"{plan.policy} fell back to", plan.fallback)
@@ -340,6 +343,9 @@ class Loop:
                 self._once.log("where tasks ran is not known", error)
             if cycle.caches is not None:
                 self.monitor.caches(cycle.count, self._tasks, cycle.caches)
+        rent = None
+        if landed and self._seen.by_id.keys() >= set(landed.values()):
+            rent = self._options.objective.horizon_s * rent_per_s(landed, self._seen)
         decision, placed = cycle.decision, self._options.policy is not None
         plan, decisions = self.controller.plan if placed else None, self.controller.decisions
         self.last = PlacementResult(
@@ -354,6 +360,7 @@ class Loop:
             {} if decision is None else dropped_shares(decision.dropped),
             self._ignored,
             self._sizes.reason,
+            rent,
         )
         if pinned is not None:
             log.info("scheduling: %s", self.last.summary)

@@ -179,7 +179,7 @@ class SparkMonitor:
         before = last.get(probed)
         if before is None or told[0] != before[0]:
             last[probed] = told
-        if before is None:
+        if before is None or (probed and told[0] == before[0]):  # the same reading says nothing
             return ""
         seconds, spent, tasks_s = (new - old for new, old in zip(told, before, strict=True))
         if seconds < 0 or spent < 0:

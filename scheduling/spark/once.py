@@ -22,9 +22,13 @@ class Once:
             self._warned = True
             warnings.warn(text, LeverWarning, stacklevel=3)
 
-    def log(self, what: str, why: object) -> None:
-        """Log a failure as a warning; of the same kind of error again at level debug."""
-        cause = what, type(why).__name__ if isinstance(why, Exception) else str(why)
+    def log(self, what: str, why: object, *, figures: bool = False) -> None:
+        """Log a failure as a warning; of the same kind of error again at level debug.
+
+        Reasons that are ``figures`` differ each time, and are of one kind.
+        """
+        kind = type(why).__name__ if isinstance(why, Exception) else str(why)
+        cause = what, "" if figures else kind
         level = logging.DEBUG if cause in self._known else logging.WARNING
         self._known.add(cause)
         log.log(level, "scheduling: %s: %s", what, why)

@@ -54,7 +54,8 @@ class Placement(Checked):
         cooldown_s: seconds between two changes; default 30. Lost workers are replaced immediately.
         hysteresis: how much less the policy's answer must cost than the present placement, as a
             share; default 0.1. 0: every answer is followed (:class:`scheduling.Controller`).
-        delta: the share of an executor that tasks may use (Eq. 17 of CETSA); default 0.8.
+        delta: the share of an executor, or a tier, that tasks may use (Eq. 17 of CETSA); default
+            0.8.
         probe: whether to measure the executors' processes by a small job every few seconds;
             default True. If False, utilisation is computed from Spark's task metrics.
         backlog: returns the rows that wait at the source, where its progress hides them (files
@@ -94,6 +95,19 @@ class Placement(Checked):
                 "changes the number of executors by itself"
             )
 
+    def check(self, scaler: object) -> None:
+        """Refuse an option that has no effect without a policy, or without a ``scaler``.
+
+        Raises:
+            ArgumentError: says which, and what to give.
+        """
+        helps = {"executors": scaler}  # also without a policy
+        for name in ("rebalancer", "search", "tiers", "executors"):
+            if getattr(self, name) and self.policy is None and helps.get(name) is None:
+                needed = "a policy" + " or a scaler" * (name in helps)
+                told = f"{name}={getattr(self, name)!r} has no effect without {needed}"
+                raise ArgumentError(f"{told}: give one, or leave it out")
+
     def price_table(self) -> tuple[Price, ...]:
         """The rows of the price table, read from the file if there is one.
 
@@ -124,6 +138,8 @@ class PlacementResult:
             not: the caller cannot spread it, or no other partition runs there.
         ignored: by worker or task, the metrics that were not believed, and why.
         scaling: what the scaler's step said; empty (default) without a scaler.
+        rent: what the workers that ran tasks cost over the objective's horizon, in $, whatever the
+            policy is for; None (default) if it is not known where tasks ran.
     """
 
     decision: Decision | None
@@ -137,6 +153,7 @@ class PlacementResult:
     dropped: Mapping[int, float] = field(default_factory=dict)
     ignored: Mapping[str, str] = field(default_factory=dict)
     scaling: str = ""
+    rent: float | None = None
 
     @property
     def share(self) -> float:

@@ -71,6 +71,9 @@ def executors_of(
         if not (isinstance(name, str) and name and sound(cores) >= 1):
             odd[f"executor {name}"] = f"id={name!r}, totalCores={cores!r}: it is no worker"
             continue
+        if one.get("isExcluded"):
+            odd[f"executor {name}"] = "Spark has excluded it after failures: it is no worker"
+            continue
         run_s, running = sound(one.get("totalDuration"), 1e3), sound(one.get("activeTasks"))
         memory = sound(one.get("memoryUsed"), sound(one.get("maxMemory")) or 1.0)
         seen = int(sound(cores)), run_s, int(max(0.0, running)), memory

@@ -70,11 +70,12 @@ class Tiers:
     Args:
         spark: the session, classic or Connect.
         tiers: the kinds of worker.
+        delta: the share of each that tasks may use; default 0.8.
     """
 
-    def __init__(self, spark: SparkSession, tiers: Sequence[Tier]) -> None:
+    def __init__(self, spark: SparkSession, tiers: Sequence[Tier], delta: float = 0.8) -> None:
         self._tiers, self._once = {tier.name: tier for tier in tiers}, Once()
-        self._seen = Snapshot(0.0, tuple(tier.worker for tier in tiers))
+        self._seen = Snapshot(0.0, tuple(replace(tier.worker, delta=delta) for tier in tiers))
         self._profiles: dict[str, ResourceProfile] = {}
         self.chosen: str | None = None
         """The current tier; None if Spark places the tasks."""

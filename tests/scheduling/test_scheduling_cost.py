@@ -105,6 +105,9 @@ def test_a_worker_that_is_always_full_is_busy() -> None:
     assert busyness({"a": [[1.0]], "b": [[1.0]]}) == {"a": 1.0, "b": 1.0}
     assert busyness({"a": [[0.2]], "b": [[0.2]]}) == {"a": 0.0, "b": 0.0}
     assert busyness({"a": []}) == {"a": 0.0}
+    # One that came later is compared with the others in the periods that it has seen.
+    late = busyness({"a": [[1.0], [1.0], [0.2]], "b": [[1.0], [1.0], [0.3]], "new": [[0.9]]})
+    assert late["new"] == 1.0
     good = busyness({"a": [[1.0, 0.9]], "b": [[0.1, 0.2]]})
     assert 0 <= good["b"] < good["a"] <= 1
     for odd in (math.nan, math.inf, -1.0, None):  # no numbers: they make no worker idle

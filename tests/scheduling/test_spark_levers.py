@@ -102,6 +102,7 @@ def test_what_fails_is_logged_once_and_the_next_cycle_is_as_ever(
     live.cycle(2)
     last = live.loop.last
     assert last.requested == last.landed == at
+    assert last.rent == 1200.0  # of two at 1 $/s in ten minutes, by a policy that is for no rent
 
 
 # Tiers
@@ -157,6 +158,9 @@ def test_all_tasks_land_on_the_cheapest_tier_of_the_plan_that_has_room() -> None
     usage = {f"join-{i}": Resources(0.9, 10.0) for i in range(2)}  # over 0.8 of 2 cores
     used = Snapshot(0.0, (CHEAP.worker, SMALL.worker), usage=usage)
     assert set(lever.lands(dict.fromkeys(usage, "small"), used).values()) == {"cheap"}
+    whole = Tiers(Session(), [CHEAP, SMALL], 1.0)  # type: ignore[arg-type]
+    seen = whole.view(Snapshot(0.0, (), usage=usage), {})
+    assert set(whole.lands(dict.fromkeys(usage, "small"), seen).values()) == {"small"}
 
 
 def test_a_tier_that_cannot_be_chosen_warns_once() -> None:

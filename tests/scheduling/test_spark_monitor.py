@@ -32,7 +32,7 @@ def test_executors_that_run_tasks_are_workers() -> None:
     sizes = [executor("0", cores=1), executor("1", cores=3)]
     for tasks, slots in ((0, [1, 3]), (4, [1, 3]), (5, [4, 12]), (9, [6, 18])):
         assert [worker.slots for worker in workers_of(sizes, tasks)] == slots  # in some turn
-    for damage in ({"totalCores": None}, {"totalCores": -2}, {"id": None}):
+    for damage in ({"totalCores": None}, {"totalCores": -2}, {"id": None}, {"isExcluded": True}):
         cluster = Cluster(executor("0"), executor("1") | damage)
         assert [worker.id for worker in cluster.monitor.snapshot().workers] == ["h/0"]
         (why,) = cluster.monitor.ignored.values()
@@ -80,10 +80,16 @@ def test_a_reading_of_the_processes_goes_before_spark_s_figures() -> None:
     # The same reading again says nothing new; the executor without one has Spark's figures.
     cluster.executors = [executor("0"), executor("1", totalDuration=10_000)]
     assert {k: u.cpu for k, u in cluster.monitor.snapshot().utilisation.items()} == {"h/1": 0.5}
+    assert cluster.monitor.ignored == {}
     cluster.now = 20.0
     cluster.readings = [Reading("0", 104.0, 9.0, 2000.0)]
     seen = cluster.monitor.snapshot().utilisation["h/0"]
     assert (seen.cpu, seen.memory) == (0.25, 1.0)  # 2 s of 4 s on 2 cores
+    for cluster.now in range(21, 26):  # as long as it is the same reading, the last value is kept
+        busy = 10_000 + 1000 * (cluster.now - 20)
+        cluster.executors = [executor("0"), executor("1", totalDuration=busy)]
+        assert cluster.monitor.snapshot().utilisation["h/0"] == seen
+        assert cluster.monitor.ignored == {}
     # The clock of the probe and that of the driver are not mixed up: the last value is kept.
     cluster.readings = []
     cluster.now = 30.0

@@ -46,6 +46,13 @@ def test_an_option_that_cannot_be_used_is_refused() -> None:
                 Placement(**{option: value})
     with pytest.raises(errors.ArgumentError, match="tiers= and executors= exclude each other"):
         Placement(tiers=[TIER], executors=(1, 2))
+    idle = {"rebalancer": StStream(), "search": True, "tiers": [TIER], "executors": (1, 2)}
+    for name, value in idle.items():
+        option: dict[str, Any] = {name: value}
+        with pytest.raises(errors.ArgumentError, match=f"{name}=.* has no effect without a policy"):
+            Placement(**option).check(None)
+        Placement(**option, policy=LBACE()).check(None)
+    Placement(executors=(1, 2)).check(OERA())
     tier = {"name": "m", "resource": "kind_m", "cores": 2, "memory_mb": 1024, "slots": 4}
     wrong = {
         "name": ["", None],
@@ -76,5 +83,7 @@ def test_a_cycle_and_a_failure_are_told_in_one_line_and_once(
         for why in ("no history", "no history", "one worker"):  # a text is its own cause
             log.log("lba-ce fell back to", why)
         Once().log("no new plan", OSError("disk 1"))  # another loop
+        for seconds in (3, 4):
+            log.log("a metric of h/1 is not believed", f"{seconds} s", figures=True)
     assert caplog.messages[0] == "scheduling: no new plan: disk 1"
-    assert [one.levelname[0] for one in caplog.records] == [*"WDWWWDWW"]
+    assert [one.levelname[0] for one in caplog.records] == [*"WDWWWDWWWD"]
