@@ -14,8 +14,9 @@ from scheduling.cluster_file import Cluster, read
 from scheduling.cost import rent_per_s
 from scheduling.errors import ArgumentError, ClusterFileError, SchedulingError
 from scheduling.load import average_fitness, cost_evaluation, deviation, fitness, planned_loads
-from scheduling.model import JobGraph, Plan
+from scheduling.model import JobGraph, Plan, Snapshot, Worker
 from scheduling.policies import POLICIES, policy
+from scheduling.protocols import Policy
 from scheduling.simulate import Arrivals, Simulation
 
 _ALL = [name for name in POLICIES if name != "exact"]
@@ -72,7 +73,7 @@ def _plan(options: argparse.Namespace) -> int:
     """Tasks without room first, the placement with reasons, costs, the next best policy."""
     cluster, seconds, began = read(options.file), options.seconds, time.perf_counter()
     snapshot = cluster.snapshot
-    plan = policy(options.policy).plan(cluster.graph, snapshot)
+    plan = _policy(options.policy, cluster).plan(cluster.graph, snapshot)
     plan = replace(plan, scheduling_time_s=time.perf_counter() - began)
     if plan.fallback:
         print(f"warning: {plan.policy} fell back to {plan.fallback}", file=sys.stderr)
@@ -136,7 +137,7 @@ def _simulate(options: argparse.Namespace) -> int:
     rate = _offered(cluster.graph)
     rows: list[tuple[str, ...]] = [("policy", "workers", "$/s", *_MEASURES)]
     for name in options.policy or _ALL:
-        plan = policy(name).plan(cluster.graph, cluster.snapshot)
+        plan = _policy(name, cluster).plan(cluster.graph, cluster.snapshot)
         shown = ["no room"] * len(_MEASURES)
         if not plan.unplaced:
             runs = [_simulated(cluster, plan, rate, seconds, seed) for seed in range(seeds)]
@@ -168,7 +169,7 @@ def _simulated(
     width = max(task.demand.cpu_cores for task in cluster.graph.tasks)
     arrived = Arrivals(rate, noise=0.2, seed=seed, horizon_s=math.ceil(seconds))
     query = Simulation(
-        cluster.graph, cluster.snapshot.workers, arrived, rows_per_s=rate,
+        cluster.graph, _left(cluster.snapshot), arrived, rows_per_s=rate,
         placement=plan.placement, width=max(1.0, width), pipelined=True,
     )  # fmt: skip
     query.run(seconds)
@@ -181,6 +182,22 @@ def _simulated(
     balance = statistics.fmean(deviation(one.busy.values()) for one in batches)
     span_s = batches[-1].end - batches[0].start
     return sum(rows) / span_s, statistics.fmean(waits, rows), late, balance
+
+
+def _left(snapshot: Snapshot) -> list[Worker]:
+    """The workers with what others leave of each, without those of which nothing is left."""
+    found = []
+    for one in snapshot.workers:
+        slots = snapshot.free_slots[one.id]
+        capacity = one.capacity.less(snapshot.taken(one.id).resources)
+        if slots and capacity.cpu_cores:
+            found.append(replace(one, slots=slots, capacity=capacity))
+    return found
+
+
+def _policy(name: str, cluster: Cluster) -> Policy:
+    """A policy; those that minimise costs take the prices and weights of the file."""
+    return policy(name, **({"cost": cluster.cost} if name in ("exact", "local-search") else {}))
 
 
 def _balance(cluster: Cluster, plan: Plan) -> tuple[str, str]:
@@ -197,7 +214,7 @@ def _plans(cluster: Cluster) -> list[Plan]:
         network = cluster.cost.network_per_s(plan, graph, snapshot)
         return len(plan.unplaced), rent_per_s(plan, snapshot) + network
 
-    return sorted((policy(name).plan(graph, snapshot) for name in _ALL), key=cost)
+    return sorted((_policy(name, cluster).plan(graph, snapshot) for name in _ALL), key=cost)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> str:

@@ -94,7 +94,10 @@ def _prices(rows: Any) -> tuple[Price, ...]:
     for k, row in enumerate(_list("prices", rows)):
         known = _fields(f"prices[{k}]", row, _OF_PRICES, need="pattern price_per_s")
         with _whose(f"prices[{k}]", row):
-            sized = {"cpu_cores", "memory_mb"} & known.keys()
+            sized = {"cpu_cores", "memory_mb", "disk_mb"} & known.keys()
+            if sized and not {"cpu_cores", "memory_mb"} <= sized:
+                told = f"{sorted(sized)[0]} is the size of a worker in part; give cpu_cores and"
+                raise ArgumentError(f"{told} memory_mb, or neither")
             table.append(_made(Price, known, capacity=_resources(known) if sized else None))
     return tuple(table)
 
@@ -107,11 +110,13 @@ def _worker(
     name = known["id"]
     with _whose(where, row):
         worker = _made(Worker, {"delta": delta, "slots": 0, **known}, capacity=_resources(known))
-        if table and "price_per_s" not in known:  # the worker's own values go before the table's
-            own = {what: known[what] for what in known.keys() & {"slots", "tier"}}
-            if {"cpu_cores", "memory_mb"} & known.keys():
-                own["capacity"] = worker.capacity
-            worker = replace(priced([worker], table)[0], **own)
+        priceless = table and "price_per_s" not in known
+        if priceless or any(one.matches(worker) for one in table):
+            given = priced([worker], table)[0]
+            # The worker's own values go before the table's, each by itself.
+            own = {what: known[what] for what in known.keys() & {"slots", "tier", "price_per_s"}}
+            size = _resources({**given.capacity.__dict__, **known})
+            worker = replace(given, **own, capacity=size)
         if not (worker.slots and worker.capacity.cpu_cores and worker.capacity.memory_mb):
             told = f"{where} has {worker.slots} slots, {worker.capacity}; give slots, cpu_cores and"
             raise _error(row, f"{told} memory_mb, there or in a row of prices")

@@ -247,12 +247,14 @@ class _Search(SearchState):
         best, per_set = self.better(), max(1, _EFFORT * times // self.tasks)
         self.restore(np.full(self.tasks, -1))
         needed = np.maximum(self.need.sum(axis=0), BETTER)
-        one, table = np.arange(self.workers), np.column_stack([self.price, self.free])
+        # Of what there is no limit of, as unlimited disk, all that is needed: 0 x inf is none.
+        one, free = np.arange(self.workers), np.nan_to_num(self.free, posinf=float(needed.max()))
+        table = np.column_stack([self.price, free])
         if self.workers <= _FEW:  # all sets; of many workers those cheapest for their size, and one
             first, every = (np.arange(1, 2**self.workers)[:, None] >> one) & 1 == 1, 1
             sums = first.astype(float) @ table
         else:
-            size = np.maximum((self.free / needed).min(axis=1), BETTER)
+            size = np.maximum((free / needed).min(axis=1), BETTER)
             first = np.argsort(np.argsort(self.price / size, kind="stable")) < one[:, None]
             every, more = self.workers, np.where(first[:, :, None], 0.0, table)
             sums = ((first.astype(float) @ table)[:, None] + more).reshape(-1, table.shape[1])

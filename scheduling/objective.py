@@ -131,7 +131,7 @@ class Pricing:
         release: whether idle workers are released; default False.
         loads: the CPU cores that each task uses. None (default): as measured, or demanded.
         byte_costs: what a byte per second from each worker (row) to each (column) costs over the
-            horizon. None (default): what the objective says.
+            horizon, and what is read costs nothing. None (default): what the objective says.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Pricing:
         # Reads and streams: what the bytes from other hosts cost on each worker.
         byte = objective.price_per_byte + self.byte_s
         byte = objective.horizon_s * objective.communication * byte
-        for t, task in enumerate(tasks if objective.communication else ()):
+        for t, task in enumerate(tasks if objective.communication and byte_costs is None else ()):
             if task.preferred and task.input_bytes_per_s:
                 self.reads[t] = task.input_bytes_per_s * byte
                 self.reads[t, [i for name in task.preferred for i in near.get(name, [])]] = 0.0

@@ -120,7 +120,8 @@ class Simulation:
         seed: of the noise; default 0.
 
     Raises:
-        ArgumentError: a number is out of its range, or there is no task or no worker.
+        ArgumentError: a number is out of its range, or there is no task, or no worker, or one
+            without a slot or a core.
 
     Complexity: O(executors) an event, of which a micro-batch has a few a task.
 
@@ -141,11 +142,13 @@ class Simulation:
         seed: int = 0,
     ) -> None:  # fmt: skip
         above, least = min(rows_per_s, trigger_s, width), min(fixed_s, overhead_s)
-        if not (graph.tasks and workers and above > 0 and least >= 0 and 0 <= noise < 1):
+        able = all(one.slots and one.capacity.cpu_cores for one in workers) and workers
+        if not (graph.tasks and able and above > 0 and least >= 0 and 0 <= noise < 1):
             raise ArgumentError(
                 f"{len(graph.tasks)} tasks, {len(workers)} workers, {rows_per_s=}, {trigger_s=}, "
                 f"{width=}, {fixed_s=}, {overhead_s=}, {noise=}: give a task or more, a worker or "
-                "more, the next three above 0, seconds of at least 0, noise in [0, 1)"
+                "more with slots and cores each, the next three above 0, seconds of at least 0, "
+                "noise in [0, 1)"
             )
         self.graph, self.arrived = graph, arrived
         self.placement = dict(placement or {})

@@ -44,6 +44,10 @@ class Task(Checked):
     cached: Annotated[Mapping[str, float], checks.amounts] = field(default_factory=dict, hash=False)
     _of: ClassVar[str] = " of task {id!r}"
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        checks.number("disk_mb", self.demand.disk_mb, f" of task {self.id!r}")
+
 
 @dataclass(frozen=True)
 class Edge(Checked):

@@ -101,6 +101,65 @@ def test_everything_in_a_file_is_read() -> None:
     assert len(policy("cetsa").plan(cluster.graph, cluster.snapshot).assignments) == 3
 
 
+def test_a_value_of_a_worker_goes_before_that_of_its_price_alone() -> None:
+    row = {"pattern": "*", "price_per_s": 2, "tier": "m", "slots": 4, "cpu_cores": 4}
+    operators = [{"name": "map"}]
+    workers = [
+        {"id": "a", "disk_mb": 9},
+        {"id": "b", "cpu_cores": 2},
+        {"id": "c", "price_per_s": 3},
+    ]
+    file = {"prices": [row | {"memory_mb": 8}], "workers": workers, "operators": operators}
+    a, b, c = parse(file).snapshot.workers
+    assert (a.capacity, b.capacity, c.capacity) == (
+        Resources(4, 8, 9),
+        Resources(2, 8),
+        Resources(4, 8),
+    )
+    assert [(one.price_per_s, one.slots, one.tier) for one in (a, b, c)] == [
+        (2, 4, "m"),
+        (2, 4, "m"),
+        (3, 4, "m"),
+    ]
+    with pytest.raises(errors.ClusterFileError, match=r"cpu_cores .* give cpu_cores and memory_mb"):
+        parse(file | {"prices": [row]})
+
+
+def test_the_file_s_prices_of_bytes_and_what_others_reserve_count(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "cluster.yaml"
+    file.write_text(
+        "workers:\n"
+        "  - {id: a, slots: 1, cpu_cores: 4, memory_mb: 9, price_per_s: 1}\n"
+        "  - {id: b, slots: 1, cpu_cores: 4, memory_mb: 9, price_per_s: 1}\n"
+        "  - {id: c, slots: 2, cpu_cores: 8, memory_mb: 9, price_per_s: 3,\n"
+        "     reserved: {cpu_cores: 5}}\n"
+        "operators:\n"
+        "  - {name: read, cpu_cores: 0.5, rate_in_per_s: 1000, to: {write: 50}}\n"
+        "  - {name: write, cpu_cores: 0.5, rate_in_per_s: 1000}\n"
+        "cost: {price_per_byte: 0.1, weights: [0.5, 0.5, 0]}\n"
+    )
+    # Two workers cost 2 $/s and 5 $/s for the bytes, the large one 3 $/s.
+    for name in ("exact", "local-search"):
+        assert main(["plan", "--policy", name, str(file)]) == 0
+        assert "rent 3 $/s" in capsys.readouterr().out
+    # A worker of which others have a part runs a job as one that is as large as the rest.
+    told = list[str]()
+    for size in (
+        "slots: 3, cpu_cores: 4, reserved: {slots: 1, cpu_cores: 3}",
+        "slots: 2, cpu_cores: 1",
+    ):
+        file.write_text(
+            f"delta: 1\nworkers: [{{id: a, memory_mb: 9, {size}}}]\n"
+            "operators: [{name: map, parallelism: 2, cpu_cores: 0.4}]\n"
+        )
+        run = ["simulate", str(file), "--policy", "spread", "--seconds", "20", "--seeds", "1"]
+        assert main(run) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1]
+
+
 def test_the_first_price_that_matches_counts_by_id_or_host(tmp_path: Path) -> None:
     worker = Worker("3", Resources(1, 1), 1, host="10.0.0.7", tier="old")
     assert priced([worker], []) == (worker,)

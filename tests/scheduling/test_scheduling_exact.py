@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import sys
 from dataclasses import replace
@@ -141,6 +142,18 @@ def test_local_search_is_at_most_five_percent_dearer_than_the_optimum(base: Poli
     assert found <= 1.05 * least
     if len(plan.unplaced) == len(start.unplaced):
         assert found <= objective(cost, start.placement, graph, snapshot) + 1e-9
+
+
+def test_reads_and_unlimited_disks_change_no_plan_of_a_local_search() -> None:
+    graph, snapshot, _ = paid(4)
+    search = LocalSearch(cost=CostModel(price_per_byte=0.3))
+    plan = search.plan(graph, snapshot)
+    read = [replace(one, preferred=("w0",), input_bytes_per_s=1e9) for one in graph.tasks]
+    endless = [
+        replace(one, capacity=replace(one.capacity, disk_mb=math.inf)) for one in snapshot.workers
+    ]
+    same = search.plan(JobGraph(tuple(read), graph.edges), Snapshot(0.0, tuple(endless)))
+    assert same.placement == plan.placement
 
 
 def test_too_large_a_case_is_an_error_that_says_what_to_use() -> None:

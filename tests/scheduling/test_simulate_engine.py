@@ -109,6 +109,8 @@ def test_what_cannot_be_run_is_refused() -> None:
         (lambda: Arrivals(1, noise=2), "share of the rate"),
         (lambda: Simulation(JobGraph(()), there, rows), "give a task or more"),
         (lambda: Simulation(job, [], rows), "a worker or more"),
+        (lambda: Simulation(job, workers(2, slots=0), rows), "with slots and cores"),
+        (lambda: Simulation(job, workers(2, 0.0), rows), "with slots and cores"),
         (lambda: Simulation(job, there, rows, trigger_s=0), "above 0"),
         (lambda: Simulation(job, there, rows, fixed_s=-1), "at least 0"),
         (lambda: Simulation(job, there, rows, noise=1), "noise in"),
