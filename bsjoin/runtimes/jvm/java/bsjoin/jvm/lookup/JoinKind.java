@@ -19,8 +19,6 @@ public enum JoinKind {
   SEMI,
   /** The row itself if there is no match. */
   ANTI,
-  /** The same, for NOT IN: a null has no match, and is dropped as well. */
-  NULL_AWARE_ANTI,
   /** The row itself, with whether there is a match. */
   EXISTENCE;
 
@@ -40,7 +38,7 @@ public enum JoinKind {
       case INNER, SEMI -> matches;
       case OUTER -> matches || isFirst;
       case EXISTENCE -> true;
-      case ANTI, NULL_AWARE_ANTI -> !matches;
+      case ANTI -> !matches;
     };
   }
 

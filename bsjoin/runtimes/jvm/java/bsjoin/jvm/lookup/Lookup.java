@@ -35,11 +35,6 @@ public record Lookup(
     ArrayList<String> on)
     implements Serializable {
 
-  /** What is found for a row whose key is null. */
-  long ifNull() {
-    return kind == JoinKind.NULL_AWARE_ANTI ? 0 : Finder.NONE; // a row that matches: it is dropped
-  }
-
   /** Whether a row of the stream makes one row at most. */
   boolean isSingle() {
     return finder.isUnique() || limit == 1 || kind.isFilter() || collector != null;

@@ -165,7 +165,7 @@ public final class LookupCode {
         known.add("!" + argument.isNull());
       }
     }
-    text.append(set("long", found, lookup.ifNull() + "L"));
+    text.append(set("long", found, Finder.NONE + "L"));
     text.append(known.isEmpty() ? "{\n" : "if (" + String.join(" && ", known) + ") {\n");
     for (int i = 0; i < lookup.compared(); i++) {
       text.append(finder + ".key(" + i + ", " + arguments.get(1 + i).value() + ");\n");
@@ -204,7 +204,6 @@ public final class LookupCode {
         text.append("if (" + found + " >= 0L) {\n");
         break;
       case ANTI:
-      case NULL_AWARE_ANTI:
         text.append("if (" + found + " < 0L) {\n");
         break;
       default:

@@ -117,7 +117,7 @@ public final class LookupRows
       row = next;
       pair.withLeft(next);
       UnsafeRow values = argumentsOf.apply(next);
-      found = values.anyNull() ? lookup.ifNull() : first(values);
+      found = values.anyNull() ? Finder.NONE : first(values);
       if (finder.isRun()) {
         reference.setLong(1, found < 0 ? 0 : finder.count());
       }

@@ -37,7 +37,6 @@ import org.apache.spark.sql.catalyst.expressions.EqualNullSafe;
 import org.apache.spark.sql.catalyst.expressions.EqualTo;
 import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
-import org.apache.spark.sql.catalyst.expressions.If;
 import org.apache.spark.sql.catalyst.expressions.IsNotNull;
 import org.apache.spark.sql.catalyst.expressions.IsNull;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -97,7 +96,10 @@ public final class IndexJoin {
   /** The columns of the table's side. */
   final List<Attribute> brought;
 
-  JoinKind kind;
+  /** What a row of the stream must fulfil besides: of a join by NOT IN; null for nothing. */
+  Expression demanded;
+
+  final JoinKind kind;
   Search search;
 
   private IndexJoin(
@@ -253,8 +255,8 @@ public final class IndexJoin {
   private boolean readCondition(Expression whole) {
     Expression[] found = new Expression[manifest.keyNames.size()];
     Expression[] sides = new Expression[found.length];
-    boolean nullAware = kind == JoinKind.ANTI && nullAware(whole) != null;
-    Expression condition = nullAware ? nullAware(whole) : whole;
+    EqualTo notIn = kind == JoinKind.ANTI ? nullAware(whole) : null;
+    Expression condition = notIn == null ? whole : notIn;
     for (Expression one : conjuncts(condition, new ArrayList<>())) {
       int number = key(one, found, sides);
       if (number == -1 && !demand(substituted(one, values))) {
@@ -270,7 +272,7 @@ public final class IndexJoin {
     boolean areKnown =
         residual.removeIf(
             one -> one instanceof IsNotNull known && isNeverNull(keyNumber(known.child())));
-    return !nullAware || (areKnown || !mayHaveNullKeys()) && isNullAware();
+    return notIn == null || (areKnown || !mayHaveNullKeys()) && isNullAware();
   }
 
   /** The equality of a join by NOT IN, for which a null may equal anything; null for another. */
@@ -284,17 +286,17 @@ public final class IndexJoin {
   }
 
   /**
-   * Make it a join by NOT IN, if that can be answered: a null on the stream's side is dropped unless
+   * Whether a join by NOT IN can be answered: a null on the stream's side is dropped unless
    * no row with a key is on the table's, which is known where that has no filter.
    */
   private boolean isNullAware() {
-    kind = JoinKind.NULL_AWARE_ANTI;
-    Expression key = keys.get(0);
-    boolean isNullWhereGiven = !(key instanceof If); // else null is what equals no key, too
+    if (keys.size() != 1) {
+      return false;
+    }
+    demanded = given.get(0).nullable() ? new IsNotNull(given.get(0)) : null;
     // Of a table with null keys in its index, all rows may have them.
-    boolean hasRows =
-        residual.isEmpty() && manifest.live > 0 && !manifest.hasNullKeys() && !follows;
-    return keys.size() == 1 && (!key.nullable() || isNullWhereGiven && hasRows);
+    return demanded == null
+        || residual.isEmpty() && manifest.live > 0 && !manifest.hasNullKeys() && !follows;
   }
 
   /** Which key column a condition is the equality of, whose other side is added; -1 for none. */
@@ -383,9 +385,7 @@ public final class IndexJoin {
     if (AsOfCondition.isIn(this)) {
       return AsOfCondition.of(this);
     }
-    // A bound that no row meets is a null argument, which NOT IN would take for a null key.
-    boolean byRange = manifest.rangeColumns > 0 && kind != JoinKind.NULL_AWARE_ANTI;
-    Search found = byRange ? Ranges.of(this) : null;
+    Search found = manifest.rangeColumns > 0 ? Ranges.of(this) : null;
     boolean hasAll = hasAllRowsOfKeys() || residual.stream().anyMatch(this::isPointKnown);
     return found == null && !keys.isEmpty() && hasAll
         ? new Search(new KeyFinder(searched()), Collections.emptyList(), residual)

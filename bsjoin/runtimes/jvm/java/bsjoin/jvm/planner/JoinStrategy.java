@@ -233,7 +233,10 @@ public final class JoinStrategy extends SparkStrategy {
     SparkPlan plan() {
       List<Expression> arguments = arguments();
       SparkPlan child = planLater(join.stream);
-      if (!computed.isEmpty()) {
+      if (join.demanded != null) {
+        child = new FilterExec(join.demanded, child);
+      }
+      if (!computed.isEmpty() || join.demanded != null) { // behind which columns stay nullable
         List<NamedExpression> columns = new ArrayList<>(stream);
         columns.addAll(computed);
         child = new ProjectExec(Scala.seq(columns), child);
