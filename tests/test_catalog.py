@@ -272,13 +272,16 @@ class TestRows:
         fails(DamagedTableError, df.select("text").collect, said)
 
     def test_columns_that_the_jvm_does_not_read(self, spark: SparkSession, tmp_path: Path) -> None:
-        source = spark.range(3).selectExpr("id AS k", "array(id) AS `a: b`", "id AS plain")
+        nested = ("array(id) AS `a: b`", "named_struct('x', id, 'y', id) AS s")
+        source = spark.range(3).selectExpr("id AS k", *nested, "id AS plain")
         table = BatchTable.build(source, on="k", path=tmp_path / "t")
         df = table.to_df(spark)
         assert df.schema["a: b"].dataType.simpleString() == "array<bigint>"
         assert rows(df.select("k", "plain")) == [(k, k) for k in range(3)]
         assert spark.sql(f"DESCRIBE EXTENDED bsjoin.`{table.path}`").count() > 3
-        fails(ColumnError, df.collect, "'a: b'", "array<bigint>", table.path, "bsjoin.join")
+        told = ("array<bigint>", table.path, "bsjoin.join")
+        fails(ColumnError, df.collect, "'a: b'", *told)
+        fails(ColumnError, df.select("s.x").collect, "'s'", "struct<x:bigint,y:bigint>", *told[1:])
 
     @pytest.mark.usefixtures("without_code")
     @pytest.mark.parametrize("every", [False, pytest.param(True, marks=pytest.mark.long)])

@@ -100,7 +100,12 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
 
     @Override
     public void pruneColumns(StructType required) {
-      columns = required;
+      // Whole ones: of what is inside of one nothing is read apart.
+      columns =
+          new StructType(
+              Arrays.stream(required.fieldNames())
+                  .map(name -> table.schema().apply(name))
+                  .toArray(StructField[]::new));
     }
 
     @Override
