@@ -21,6 +21,7 @@ from test_secrets_of_stores import QUERY, nowhere
 
 from bsjoin import BatchTable
 from bsjoin._clock import now_us
+from bsjoin._version import __version__
 from bsjoin.commands import doctor, main
 from bsjoin.errors import WorkerEnvironmentError
 from bsjoin.storage import Manifest, StorageLocation, builds, versions
@@ -345,6 +346,7 @@ def test_what_cannot_be_built_or_estimated_is_a_line(
 def test_doctor(run: Any, spark: SparkSession) -> None:
     status, text = run("doctor")
     assert status == 0
+    assert re.match(rf"ok +bsjoin +{re.escape(__version__)}, ", text)
     assert "joins with a full cache run in Spark's JVM" in text
 
 
@@ -356,6 +358,13 @@ def test_doctor_says_what_a_machine_lacks(
         assert status == any(one["state"] == "fault" for one in data)
         return {one["what"]: (one["state"], one["found"]) for one in data}
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(doctor, "version", lambda name: "2.1.9")
+        found = findings()
+    assert found["numpy"] == ("ok", "2.1.9")
+    assert found["pyarrow"] == ("fault", "2.1.9, older than 18: pip install bsjoin")
+    told = "2.1.9, older than 2.2.2: pip install 'bsjoin[spark]'"
+    assert found["pandas"] == ("fault", told)
     temporary = tempfile.gettempdir()
     free = SimpleNamespace(free=1 << 29)
     monkeypatch.setattr("bsjoin.commands.doctor.shutil.disk_usage", lambda path: free)

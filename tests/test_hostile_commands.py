@@ -18,7 +18,8 @@ import pytest
 from pyspark.sql import SparkSession
 from stored_tables import store
 
-from bsjoin.commands import main
+from bsjoin._version import NEEDED
+from bsjoin.commands import doctor, main
 from bsjoin.storage import KeyColumn, StorageLocation, builds, versions
 
 COMMANDS = ("versions", "stats", "verify", "sample", "vacuum")
@@ -258,11 +259,8 @@ def test_without_spark_a_build_says_what_to_install(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "package",
     [
-        "numpy",
-        *(
-            pytest.param(one, marks=pytest.mark.long)
-            for one in ("pyarrow", "xxhash", "fsspec", "cachetools", "pandas", "pyspark")
-        ),
+        one if one == "numpy" else pytest.param(one, marks=pytest.mark.long)
+        for one in doctor._PACKAGES
     ],
 )
 def test_doctor_says_which_package_is_missing(package: str, tmp_path: Path) -> None:
@@ -276,7 +274,7 @@ def test_doctor_says_which_package_is_missing(package: str, tmp_path: Path) -> N
     assert found[-1]["found"] == f"not started without {package}"
     done = without(package, "stats", str(tmp_path))
     assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
-    told = "holds no table" if package in ("pandas", "pyspark") else "doctor says what to install"
+    told = "doctor says what to install" if package in NEEDED else "holds no table"
     assert told in done.stderr
 
 

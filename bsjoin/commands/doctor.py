@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from bsjoin._secrets import scrubbed
 from bsjoin._show import columns, in_bytes
+from bsjoin._version import NEEDED, __version__, is_older
 from bsjoin.commands.answer import Answer
 from bsjoin.commands.starting import message_of, remote, secrets_in_words, session
 from bsjoin.errors import BSJoinError
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROOM_BYTES = 1 << 30
-_PACKAGES = ("pyarrow", "numpy", "xxhash", "fsspec", "cachetools", "pyspark", "pandas")
+_PACKAGES = {**NEEDED, "sortedcontainers": "2.4", "pyspark": "4.1", "pandas": "2.2.2"}
 _JAVAS = (17, 21)
 _ANSWERS_S = 10.0
 """How long a Java, or a Connect server's port, may take to answer."""
@@ -74,6 +75,7 @@ def _doctor(options: argparse.Namespace) -> Answer:
 
 
 def _machine() -> Iterator[Finding]:
+    yield Finding("ok", "bsjoin", f"{__version__}, {Path(__file__).parents[1]}")
     yield Finding("ok", "Python", f"{sys.version.split()[0]}, {sys.executable}")
     for package in _PACKAGES:
         yield _package(package)
@@ -108,13 +110,16 @@ def _machine() -> Iterator[Finding]:
 
 
 def _package(name: str) -> Finding:
+    extra = "'bsjoin[spark]'" if name in ("pyspark", "pandas") else "bsjoin"
     if find_spec(name) is None:
-        extra = "'bsjoin[spark]'" if name in ("pyspark", "pandas") else "bsjoin"
         return Finding("fault", name, f"not installed: pip install {extra}")
     try:
-        return Finding("ok", name, version(name))
+        found = version(name)
     except PackageNotFoundError:  # a cluster's own, on the path
         return Finding("ok", name, "there")
+    if is_older(found, least := _PACKAGES[name]):
+        return Finding("fault", name, f"{found}, older than {least}: pip install {extra}")
+    return Finding("ok", name, found)
 
 
 def _server(url: str) -> Finding:

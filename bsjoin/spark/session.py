@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, is_remote
 from pyspark.sql import functions as F  # noqa: N812
 
+from bsjoin._version import is_older
 from bsjoin.errors import ArgumentError
 from bsjoin.spark import compat
 
@@ -28,13 +28,9 @@ def too_old(version: str) -> str | None:
     >>> too_old("4.0.2"), too_old("4.10.0-SNAPSHOT")
     ('bsjoin needs Spark 4.1 or newer: upgrade Spark 4.0.2', None)
     """
-    if _numbers(version) >= _numbers(_OLDEST):
+    if not is_older(version, _OLDEST):
         return None
     return f"bsjoin needs Spark {_OLDEST} or newer: upgrade Spark {version}"
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(number) for number in re.findall(r"\d+", version)[:2]]
 
 
 def is_dataframe(thing: object) -> bool:

@@ -16,19 +16,12 @@ from weakref import WeakSet
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin._version import __version__
+from bsjoin._version import NEEDED, __version__, is_older
 from bsjoin.errors import WorkerEnvironmentError
 from bsjoin.spark.session import application_of, is_connect
 
 _log = logging.getLogger("bsjoin")
 
-_NEEDED = {
-    "pyarrow": "18",
-    "numpy": "2.0",
-    "xxhash": "3.4",
-    "cachetools": "5.5",
-    "fsspec": "2024.6",
-}
 _TASKS = 16
 _SETTING = "spark.sql.execution.pyspark.python"  # read by every query, unlike PYSPARK_PYTHON
 # What Spark says when the workers' Python does not get as far as the report.
@@ -121,7 +114,7 @@ def _reports(spark: SparkSession) -> list[dict[str, Any]]:
             "Spark makes functions of its Python workers with pandas only, and the driver's "
             f"Python {sys.executable} has none: run `pip install 'pandas>=2.2.2,<3'`"
         )
-    report = F.udf(_reporter(("bsjoin", *_NEEDED)), "string", useArrow=False)
+    report = F.udf(_reporter(("bsjoin", *NEEDED)), "string", useArrow=False)
     tasks = spark.range(_TASKS).coalesce(_TASKS)
     try:
         found = {row[0] for row in tasks.select(report("id")).collect()}
@@ -169,14 +162,10 @@ def _problem(report: dict[str, Any]) -> str:
         parts.append(f"has bsjoin {versions['bsjoin']}")
     parts += [
         f"has {name} {versions[name]}, older than {least}"
-        for name, least in _NEEDED.items()
-        if versions.get(name) and _number(versions[name]) < _number(least)
+        for name, least in NEEDED.items()
+        if versions.get(name) and is_older(versions[name], least)
     ]
     return " and ".join(parts)
-
-
-def _number(version: str) -> list[int]:
-    return [int(part) for part in re.findall(r"\d+", version)[:2]]
 
 
 def _reason(text: str) -> str | None:
