@@ -75,12 +75,12 @@ def join(
         when: the range part of the condition: :class:`Band`, :class:`Within`, :class:`Overlaps` or
             :class:`AsOf`. ``None`` (default): none, or that of the BatchTable. With an incremental
             cache it requires equality keys. Of a list of them all hold. With a full cache the
-                first condition and up to two more are searched together, as boxes, if all are
-                :class:`Band`, :class:`Within` or :class:`Overlaps` on numbers, dates or
-                timestamps; of a BatchTable those that it was built for. Otherwise only the first is
-                searched, so put the most selective one there. Each row found is
-            checked for the others. One of them may be :class:`AsOf`, or :class:`Within` with
-            ``take``: of the rows that pass the others it takes the nearest, or the first.
+            first condition and up to two more are searched together, as boxes, if all are
+            :class:`Band`, :class:`Within` or :class:`Overlaps` on numbers, dates or timestamps; of
+            a BatchTable those that it was built for. Otherwise only the first is searched, so put
+            the most selective one there. Each row found is checked for the others. One of them may
+            be :class:`AsOf`, or :class:`Within` with ``take``: of the rows that pass the others it
+            takes the nearest, or the first.
         cache: how the table is cached: :class:`Full` or, for a source, :class:`Incremental`.
             ``"auto"`` (default): for a DataFrame ``Full()``, or in a stream, if Spark's own join
             would read it anew and it has versions, ``Full(refresh="on_commit")``;

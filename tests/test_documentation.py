@@ -355,6 +355,14 @@ def test_the_page_on_placement_has_every_option() -> None:
 # -- pages -----------------------------------------------------------------------------------------
 
 
+def test_what_questions_quote_is_what_is_printed() -> None:
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "bsjoin").rglob("*.py"))
+    quoted = re.findall(r'(?m)^## "([^"]+)"$', text_of("docs/faq.md"))
+    assert len(quoted) > 5
+    for part in "…".join(quoted).replace(":", "…").split("…"):
+        assert part.strip() in code, part
+
+
 def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
     text = text_of("README.md")
     assert len(text.splitlines()) <= PAGE_LINES
