@@ -63,7 +63,8 @@ def delta(
     floating-point numbers, decimals of more than 15 digits, booleans, binary values, ``CHAR(n)``
     and texts with a collation read all files: sort or partition the table by another column of the
     key. A new version is seen within three seconds, a folder that was deleted and written again
-    within 60; the columns and types stay those of the call.
+    within 60; the columns and types stay those of the call: one that is gone or renamed is an
+    error.
 
     Args:
         path: the table's folder, or a URL that deltalake knows, such as ``s3://bucket/table``,

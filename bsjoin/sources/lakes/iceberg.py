@@ -52,7 +52,7 @@ def iceberg(
     the bounds of columns. Keys of floating-point numbers, booleans, binary values and UUIDs read
     all files, as do columns with an initial default: sort or partition the table by another column
     of the key. A new snapshot is seen within three seconds; the columns and types stay those of the
-    call.
+    call: one that is gone or renamed is an error.
 
     Args:
         table: the table's name in the catalogue, such as ``"shop.customers"``. Without a catalogue:
