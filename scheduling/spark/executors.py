@@ -88,7 +88,7 @@ class Executors:
         if self.reason is not None:
             raise ActuatorError(f"{stay} executors cannot be requested: {self.reason}")
         for one in [one for one in ids if one not in self._leaving]:
-            internals.release_executor(self._spark, one)
-            self._leaving.add(one)
+            if internals.release_executor(self._spark, one):
+                self._leaving.add(one)
         # Spark counts from its own target, which may differ from what is there.
         internals.request_total(self._spark, stay)

@@ -194,15 +194,18 @@ def widest_stage(spark: SparkSession, query: Any) -> int:
     return max((stage.numTasks for stage in stages if stage), default=0)
 
 
-def release_executor(spark: Any, executor: str) -> None:
-    """Let an executor leave: by decommissioning, after its tasks, if that is on; else at once."""
+def release_executor(spark: Any, executor: str) -> bool:
+    """Let an executor leave: by decommissioning, after its tasks, if that is on; else at once.
+
+    Whether it does.
+    """
     if is_on(spark, "spark.decommission.enabled"):
         jvm, backend = spark.sparkContext._jvm, _context(spark).schedulerBackend()
         info = jvm.org.apache.spark.scheduler.ExecutorDecommissionInfo
         why = info("scaled down", jvm.scala.Option.empty())
         if backend.decommissionExecutor(executor, why, True, False):
-            return
-    _context(spark).killExecutor(executor)
+            return True
+    return bool(_context(spark).killExecutor(executor))
 
 
 def request_total(spark: Any, count: int) -> None:

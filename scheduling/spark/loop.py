@@ -255,6 +255,7 @@ class Loop:
             if self._tiers is not None:
                 self._seen = self._tiers.view(seen, self._named(self._there))
             wanted = self._sizes.wanted(now, self._decided, [*there.values()])
+            self._seen = self._sizes.staying(self._seen)
             same, adopt = wanted == self._decided, self.controller.adopt
             decision = self.controller.step() if same else adopt({self._operator: wanted})
             if self.controller.plan is not None and self._options.policy is not None:

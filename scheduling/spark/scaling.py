@@ -148,14 +148,19 @@ class Sizes(_Follower):
             return step.target or before
         return min(max(slots, partitions[0]), partitions[1])
 
+    def staying(self, seen: Snapshot) -> Snapshot:
+        """What was seen, without the executors that were let go: their tasks run elsewhere."""
+        gone = self.executors.leaving if self.executors else frozenset[str]()
+        stay = tuple(one for one in seen.workers if one.executor_id not in gone)
+        return replace(seen, workers=stay) if gone else seen
+
     def settle(self, seen: Snapshot, plan: Plan) -> None:
         """Without a scaler, release executors that a plan leaves idle, or request one more."""
         limits = self._options.executors
         if limits is None or self.executors is None or self.scaled or self._stays():
             return
         # One that is leaving is none: else fewer than the least would stay.
-        gone, used, (least, most) = self.executors.leaving, plan.by_worker, limits
-        workers = {one.id: one for one in seen.workers if one.executor_id not in gone}
+        workers, used, (least, most) = self.staying(seen).by_id, plan.by_worker, limits
         there = len(workers)
         target = min(max(there + bool(plan.unplaced), least), most)
         if target > max(there, self._asked):

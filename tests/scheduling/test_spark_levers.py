@@ -105,6 +105,16 @@ def test_what_fails_is_logged_once_and_the_next_cycle_is_as_ever(
     assert last.rent == 1200.0  # of two at 1 $/s in ten minutes, by a policy that is for no rent
 
 
+def test_an_executor_that_is_leaving_gets_no_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(internals, "wait_for_executors", lambda *_: 1)
+    live = Live(monkeypatch, "h/1", "h/1", executors=(1, 2))
+    for _ in range(4):
+        live.cycle(2)
+    assert live.session.killed == ["2"]
+    assert [one.id for one in live.loop.monitor.seen.workers] == ["h/1", "h/2"]  # it is there still
+    assert [one.id for one in live.loop._seen.workers] == ["h/1"]
+
+
 # Tiers
 
 KINDS = [Tier(name, f"kind_{name}", 1, 512, slots=2) for name in ("m", "l")]
