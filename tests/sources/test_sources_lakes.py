@@ -738,6 +738,12 @@ def test_a_version_is_that_of_the_snapshot_that_is_held(tmp_path: Path) -> None:
         deltalake.write_deltalake(at, rows, mode="append")
     assert source._execute(source._version_of) == first  # type: ignore[attr-defined]
     assert source.table_changes().version().version == "2"
+    half = tmp_path / "t" / "_delta_log" / f"{3:020}.json"
+    half.write_text('{"add": {"path": "x')
+    with pytest.raises(SourceError, match="Truncated record") as caught:
+        _ = delta(at).schema
+    assert "<unknown>" not in str(caught.value)
+    half.unlink()
     for log in (tmp_path / "t" / "_delta_log").glob("*.json"):
         lines = [line for line in log.read_text().splitlines() if "commitInfo" not in line]
         log.write_text("".join(f"{line}\n" for line in lines))

@@ -235,6 +235,9 @@ class _Delta(LakeTable):
             elif name in self.schema.names:
                 yield name, self.schema.field(name).type
 
+    def _message(self, error: Exception) -> str:
+        return super()._message(error).partition(" 0: <unknown>")[0]  # without frames of Rust
+
     def _is_of_data(self, error: Exception) -> bool:
         return isinstance(error, pa.ArrowInvalid) and "non UTF-8 data" in str(error)
 
