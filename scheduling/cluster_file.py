@@ -149,10 +149,10 @@ def _graph(parts: list[Part]) -> JobGraph:
         with _whose(where, row):
             if not isinstance(to := row["to"], Mapping):
                 raise ArgumentError(f"to of {where} is {to!r}: give {{name: bytes}}")
-            for target, size in to.items():
-                if target not in tasks:
+            for key, size in to.items():
+                if (target := _plain("name", key)) not in tasks:
                     told = f"{where} sends to {target!r}, which is no operator; there are"
-                    raise _error(to, f"{told} {', '.join(tasks)}", target)
+                    raise _error(to, f"{told} {', '.join(tasks)}", key)
                 order.add(target, name)
                 pairs = [(one.id, other.id) for one in tasks[name] for other in tasks[target]]
                 with _whose(f"to of {where}", to):

@@ -301,5 +301,7 @@ def test_operators_in_a_cycle_are_refused() -> None:
     names = {"a": "b", "b": "c", "c": "b"}
     operators = [{"name": name, "to": {to: 1}} for name, to in names.items()]
     worker = {"id": "w", "slots": 1, "cpu_cores": 1, "memory_mb": 1}
+    numbered = [{"name": 1, "to": {2: 5}}, {"name": 2}]  # a number is the text that shows it
+    assert len(parse({"workers": [worker], "operators": numbered}).graph.edges) == 1
     with pytest.raises(errors.ClusterFileError, match=r"b -> c -> b.*remove"):
         parse({"workers": [worker], "operators": operators})
