@@ -220,6 +220,8 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.ChunkedArra
 
 def _converted(column: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
     _check_kinds(column, wanted)
+    if pa.types.is_large_string(column.type):
+        column = column.cast(pa.string())
     if pa.types.is_decimal(wanted) and (
         column.type == pa.float64() or (pa.types.is_string(column.type) and _is_odd(column))
     ):
@@ -256,7 +258,8 @@ def _check_types(found: pa.DataType, wanted: pa.DataType) -> None:
         raise pa.ArrowInvalid("a number is no date or time, nor is one of these a number")
     for inner, kind in _inside(found, wanted):
         to_decimal = pa.types.is_floating(inner) and pa.types.is_decimal(kind)
-        if to_decimal or (_is_number(inner) and pa.types.is_boolean(kind)):
+        to_integer = _is_text(inner) and pa.types.is_integer(kind)
+        if to_decimal or to_integer or (_is_number(inner) and pa.types.is_boolean(kind)):
             raise pa.ArrowInvalid(f"inside other values {inner} is not read as {kind}")
         _check_types(inner, kind)
 
@@ -269,6 +272,10 @@ def _inside(found: pa.DataType, wanted: pa.DataType) -> Iterator[tuple[pa.DataTy
         at = found.get_field_index(field.name) if by_name else place
         if 0 <= at < found.num_fields:
             yield found.field(at).type, field.type
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
 
 
 def _is_number(dtype: pa.DataType) -> bool:

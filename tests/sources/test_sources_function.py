@@ -152,7 +152,8 @@ def test_a_number_is_no_time_and_only_0_and_1_are_true_or_false() -> None:
     struct, pairs = pa.struct([("a", pa.int32())]), pa.map_(pa.int8(), pa.int64())
     texts = pa.map_(pa.int8(), pa.string())
     inside: list[tuple[pa.DataType, pa.Array]] = [
-        (times, ones), (pa.list_(pa.bool_()), ones), (pa.list_(times), pa.array([[[1]]])),
+        (times, ones), (pa.list_(pa.bool_()), ones), (pa.list_(pa.int32()), pa.array([["0x10"]])),
+        (pa.list_(times), pa.array([[[1]]])),
         (pa.list_(pa.decimal128(3, 2)), pa.array([[1.005]])),
         (pa.struct([("a", pa.decimal128(38, 18))]), pa.array([{"a": "1e30"}])),
         (pa.map_(pa.int8(), pa.decimal128(38, 18)), pa.array([[(1, "1e30")]], texts)),
@@ -167,7 +168,10 @@ def test_a_number_is_no_time_and_only_0_and_1_are_true_or_false() -> None:
         (pa.int64(), [{"v": time}]),
         (pa.bool_(), pa.table({"v": [1, 2]})),
         (pa.bool_(), pa.table({"v": [0.5]})),
-        (pa.int32(), pa.table({"v": ["0x10"]})),
+        *(
+            (pa.int32(), pa.table({"v": pa.array(["0x10"], t)}))
+            for t in (pa.string(), pa.large_string())
+        ),
         *(
             (dtype, [{"v": value}])
             for dtype in (utc, pa.date32())
