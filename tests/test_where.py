@@ -371,6 +371,18 @@ def test_rows_of_workers_have_the_indicator_as_they_come(spark: SparkSession) ->
         assert "in the stage of the join before" in joins_of(named)[-1].runs
 
 
+def test_candidates_are_not_taken_from_the_cache(spark: SparkSession) -> None:
+    """A join without the condition may have left its rows there."""
+    ids = spark.sql("SELECT explode(array(1L, 2L)) AS k")
+    table = BatchTable.build(spark.sql("SELECT 1L AS k, 5 AS v"), on="k")
+    cached = table.join(ids, how="left", indicator="found").cache()
+    try:
+        joined = table.join(ids, how="left", where="v > 7", indicator="found")
+        assert rows(joined) == [(1, None, False), (2, None, False)]
+    finally:
+        cached.unpersist()
+
+
 @pytest.mark.usefixtures("without_code")
 def test_cycles_take_both(spark: SparkSession) -> None:
     table = BatchTable.build(spark.sql("SELECT 1L AS k, explode(array(1, 5)) AS v"), on="k")

@@ -135,6 +135,8 @@ def _specification(planned: PlannedJoin, table: StoredTable) -> dict[str, Any]:
     }
     if plan.marks:
         found["marks"] = True
+    if join.where is not None and not join.where.is_filter:
+        found["checked"] = True  # so that what is cached of a join without a condition is another
     if join.safe_keys:
         found["nulls_equal"] = join.nulls_equal
     if plan.aggregates:
