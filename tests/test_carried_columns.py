@@ -5,6 +5,8 @@ Simple types, and their values, are those of the fuzz (`test_fuzz.py`).
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import oracle
 import pyarrow as pa
 import pytest
@@ -23,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
 import bsjoin
+from bsjoin import BatchTable
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
@@ -110,3 +113,14 @@ def test_metadata_of_the_columns_is_kept(spark: SparkSession) -> None:
         F.col("id").alias("id", metadata={"a": 1}), F.col("id").alias("v", metadata={"b": "x"})
     )
     check(df, df.union(df), "id", hows=["left", "semi"])
+
+
+@pytest.mark.in_turns("runtime")
+def test_the_watermark_of_a_stored_micro_batch_is_not_kept(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    metadata = {"spark.watermarkDelayMs": 60_000, "a": 1}
+    at = F.timestamp_seconds("id").alias("at", metadata=metadata)
+    table = BatchTable.build(spark.range(3).select("id", at), on="id", path=str(tmp_path / "t"))
+    for df in (table.join(spark.range(3)), table.to_df(spark)):
+        assert df.schema["at"].metadata == {"a": 1}

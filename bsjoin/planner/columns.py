@@ -185,9 +185,12 @@ def schema_of(manifest: Manifest) -> T.StructType:
     """
     try:
         # Nothing else comes here than what the store has read strictly before.
-        return T.StructType.fromJson(json.loads(manifest.spark_schema))
+        schema = T.StructType.fromJson(json.loads(manifest.spark_schema))
     except (AssertionError, KeyError, PySparkException, ValueError) as error:
         raise TableNotFoundError(
             f"version {manifest.version} of the table has a type that this version of Spark does "
             f"not know: {error}. Use the version that it was built with, or build it again"
         ) from error
+    for field in schema:  # The watermark of the stream whose micro-batch was stored.
+        field.metadata.pop("spark.watermarkDelayMs", None)
+    return schema

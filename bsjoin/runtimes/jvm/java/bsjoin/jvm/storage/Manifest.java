@@ -2,6 +2,7 @@ package bsjoin.jvm.storage;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -163,6 +164,11 @@ public final class Manifest {
     createdAtUs = whole(node, "created_at_us");
     readAtUs = createdAtUs - Math.round(node.path("build_s").asDouble(0) * 1e6);
     JsonNode schema = JSON.readTree(node.path("spark_schema").asText());
+    for (JsonNode field : schema.path("fields")) {
+      if (field.path("metadata") instanceof ObjectNode metadata) {
+        metadata.remove("spark.watermarkDelayMs"); // of the stream whose micro-batch was stored
+      }
+    }
     // Written again: another reader may read the text in another way than was checked. A type of a
     // user names a class, which Spark would load to run its constructor.
     String written = schema.toString();
