@@ -66,9 +66,10 @@ def one_table(context: Context, rows: int, size: int, step: int = 1) -> Bulk:
 def six_tables(context: Context, rows: int, chain: Chain) -> Bulk:
     """Rows with a key for each table of a chain."""
     keys = [
-        (scattered(F.col("id"), chain.rows, i) * chain.step).alias(f"k{i}") for i in range(MOST)
+        (scattered(F.col("id"), chain.rows, context.seed + i) * chain.step).alias(f"k{i}")
+        for i in range(MOST)
     ]
-    path = context.data / f"bulk-six-{rows}-{chain.rows}-{chain.step}"
+    path = context.data / f"bulk-six-{rows}-{chain.rows}-{chain.step}-{context.seed}"
     return parquet(path, context.spark.range(rows).select("id", *keys)), chain.joins(MOST)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -25,6 +25,7 @@ from benchmarks.harness.spark import (
     configured,
     file_stream,
     in_memory,
+    in_runtime,
     run_stream,
     with_settings,
 )
@@ -38,10 +39,10 @@ _HINTS = {
     CHOSEN: "", MERGE: "merge", SHUFFLED: "shuffle_hash", BROADCAST: "broadcast",
     PERSISTED: "broadcast",
 }  # fmt: skip
-_PLANNED = {
-    JVM: {"runtime": "jvm"},
-    PYTHON: {"runtime": "python"},
-    APART: {"runtime": "python", "python.transfer": "keys"},
+_PLANNED: dict[str, Callable[[Join], Join]] = {
+    JVM: partial(in_runtime, "jvm"),
+    PYTHON: partial(in_runtime, "python"),
+    APART: partial(with_settings, {"runtime": "python", "python.transfer": "keys"}),
 }
 
 _COMPARED = (
@@ -83,7 +84,7 @@ class Joins:
         found: dict[str, Join] = {}
         for name in names:
             if name in _PLANNED:
-                found[name] = with_settings(_PLANNED[name], self._ours)
+                found[name] = _PLANNED[name](self._ours)
             elif name in _HINTS:
                 found[name] = partial(self._theirs, _HINTS[name])
             else:

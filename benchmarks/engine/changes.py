@@ -140,6 +140,7 @@ def _few(context: Context, rows: int) -> Outcome:
     Versions are kept as short as somebody does who applies changes all the time.
     """
     spark, times = context.spark, context.pick(5, 1_000)
+    tenth = max(1, times // 10)
     with _built(context, rows) as built:
         draw = np.random.default_rng(context.seed)
         seconds, memory, files = [], [], []
@@ -159,7 +160,7 @@ def _few(context: Context, rows: int) -> Outcome:
         check_equal({"given": sorted(zip(*last.values(), strict=True)),
                      "found": sorted(tuple(row) for row in found.collect())})  # fmt: skip
     middle, mean, grown = (
-        statistics.median(seconds), statistics.fmean(seconds), memory[-1] / memory[times // 10]
+        statistics.median(seconds), statistics.fmean(seconds), memory[-1] / memory[tenth - 1]
     )  # fmt: skip
     applies = f"{times:,} applies"
     figures = [
@@ -169,7 +170,7 @@ def _few(context: Context, rows: int) -> Outcome:
             (f"mean of {applies} of {_FEW} rows", mean, 0.3, "s"),
             (f"data files at most, {applies}", max(files), _MOST_FILES, "files"),
             (f"layers after {applies}", layers, None, "layers"),
-            (f"driver's memory after {applies} / after {times // 10:,}", grown, 1.1, ""),
+            (f"driver's memory after {applies} / after {tenth:,}", grown, 1.1, ""),
         )
     ]
     return Outcome(figures, measured={"seconds": seconds, "memory": memory, "files": files})
@@ -184,7 +185,7 @@ def _looked_up(context: Context, rows: int) -> Outcome:
     spark, many, rounds = context.spark, *context.pick((500_000, 2), (20_000_000, 9))
     key = scattered(F.col("id"), rows, context.seed)
     probes = spark.range(0, many, 1, 4).select(key.alias("k"), "id")
-    stream = parquet(context.data / f"probes-{rows}-{many}", probes)
+    stream = parquet(context.data / f"probes-{rows}-{many}-{context.seed}", probes)
     figures, df = [], table(spark, rows, context.data)
     measured: dict[str, Times] = {}
     with _built(context, rows) as once:

@@ -230,8 +230,9 @@ def _latencies(address: str, way: str, topic: str, begins: list[int], sent: int)
     A part ends before the next one settles, which is 0.3 s after it ``begins`` in microseconds.
     """
     messages = _kafka.read(address, topic)
-    if len(messages) != sent:
-        raise AssertionError(f"{way}: {len(messages)} records of {sent}")
+    told = {(message.key(), message.value()) for message in messages}
+    if len(messages) != sent or len(told) != sent:  # one may be lost, and another there twice
+        raise AssertionError(f"{way}: {len(messages)} records, {len(told)} different, of {sent}")
     times = next((rows // _ROWS[0] for rows, name in _OURS.items() if name == way), 1)
     settles_us = round(_SETTLES_S * 1e6)
     parts: Parts = [[] for _ in begins]

@@ -13,9 +13,9 @@ from __future__ import annotations
 import random
 import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ import pyspark
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from benchmarks.engine.chain import CHOSEN, MOST, PLAIN, Chain
+from benchmarks.engine.chain import CHOSEN, MOST, PLAIN, Chain, check_answered
 from benchmarks.engine.full_cache import NO_JOIN
 from benchmarks.harness.outcome import Context, Outcome
 from benchmarks.harness.spark import JVM, Join
@@ -82,6 +82,7 @@ def run(context: Context) -> Outcome:
     one, six = chain.joins(1), chain.joins(MOST)
     answers = {name: partial(way, sample) for name, way in six.ways(JVM, PLAIN, CHOSEN).items()}
     check_joins(answers, ["key", *(f"{x}{i}" for x in "at" for i in range(MOST))])
+    check_answered(six, sample)
     _load_sink(spark, context.data / "classes")
     ours = {_ONE: one.ways(JVM)[JVM], _SIX: six.ways(JVM)[JVM], _PLAIN: six.plain}
     ways: dict[str, Join] = {NO_JOIN: lambda df: df, **ours, _REFRESHED: six.plain}
@@ -116,11 +117,10 @@ def _latencies(
 
     ``meanwhile`` runs beside the query, from the end of the warm-up on.
     """
-    with tempfile.TemporaryDirectory() as checkpoint:
+    with ThreadPoolExecutor(1) as pool, tempfile.TemporaryDirectory() as checkpoint:
         writer = way(with_keys(rows.df)).writeStream.outputMode("update").trigger(realTime="1 hour")
         writer = writer.option("checkpointLocation", checkpoint)
         query = writer._jwrite.foreach(rows.sink()).start()
-        beside = threading.Thread(target=meanwhile)
         try:
             _send(rows, warm_s)
             until = time.monotonic() + _TIMEOUT_S
@@ -130,9 +130,9 @@ def _latencies(
                 _send(rows, 0.5)
             _send(rows, warm_s)
             rows.taken()
-            beside.start()
+            beside = pool.submit(meanwhile)
             sent, found = _send(rows, counted_s), []  # type: int, list[float]
-            beside.join()
+            beside.result()  # its error, if it has failed
             while len(found) < sent:
                 if time.monotonic() > until + warm_s + counted_s:
                     raise RuntimeError(f"{len(found)} of {sent} rows arrive: {query.exception()}")

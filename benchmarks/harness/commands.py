@@ -155,8 +155,13 @@ def present(catalogue: Sequence[Benchmark], out: Path) -> list[Record]:
 def _prose(catalogue: Sequence[Benchmark], options: argparse.Namespace) -> int:
     """With records they are kept first; without, the figures that are kept stay."""
     try:
-        records = [] if options.check else present(catalogue, options.out)
-        changed = prose.update(kept.remember(records), options.check, records)
+        there = [] if options.check else present(catalogue, options.out)
+        records = kept.current(there)
+        for one in there:
+            if one not in records and one.error is None:
+                print(f"{one.name}: the record of {date(one.when)} is older than what is kept")
+        known = kept.load() if options.check else kept.remember(records)
+        changed = prose.update(known, options.check, records)
     except ValueError as error:
         raise UsageError(str(error)) from error
     print("\n".join(changed) or "All pages have the figures that were measured.")
@@ -172,8 +177,8 @@ _COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {
     "list": (_list, "--out", "list all benchmarks, their quick durations and records", ""),
     "run": (
         _run, f"names {_RUN}", "run some benchmarks",
-        "Quick unless --full is given. What has a record of the same size, seed,\nversions and "
-        "code without an error is not run again, unless --again is given.",
+        "Quick unless --full is given. What has a record of the same size, seed, machine,\nversions "
+        "and code without an error is not run again, unless --again is given.",
     ),
     "all": (_all, _RUN, "run every benchmark; resumes an interrupted run", ""),
     "report": (

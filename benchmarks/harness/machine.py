@@ -17,7 +17,8 @@ import psutil
 ROOT = Path(__file__).resolve().parents[2]
 
 _CODE = (
-    "benchmarks", "bsjoin", "scheduling", "examples/road_data.py",
+    "benchmarks", "bsjoin", "scheduling", "examples/road_data.py", "examples/_kafka.py",
+    *(f"tests/{name}.py" for name in ("real_time_queries", "servers", "standalone", "supervisor")),
     ":(exclude)benchmarks/figures.json",
 )  # fmt: skip
 PACKAGES = ("bsjoin", "pyspark", "pyarrow", "numpy", "pandas", "duckdb", "polars")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, is_dataclass, replace
@@ -68,8 +69,12 @@ def store(
     """Write the record of a run that has just ended; ``run`` has its other fields.
 
     Raises:
-        ValueError: a figure that is not finite; nothing can be compared with it.
+        ValueError: a figure that is not finite, with which nothing can be compared, or two of one
+            name, of which one would be lost.
     """
+    names = Counter(figure.name for figure in outcome.figures)
+    if twice := [name for name, count in names.items() if count > 1]:
+        raise ValueError(f"{benchmark.name}: figures are told apart by their names: {twice}")
     for figure in outcome.figures:
         if not math.isfinite(figure.value):
             raise ValueError(
@@ -156,10 +161,10 @@ def written(out: Path, quick: bool, name: str) -> Record | None:
 
 
 def repeats(record: Record, quick: bool, seed: int, code: str | None) -> bool:
-    """Whether another run would only repeat a record; of changed code nobody knows."""
+    """Whether another run would only repeat a record; of changed or unknown code nobody knows."""
     return (
         record.error is None
-        and not (code or "").endswith("+")
+        and not (code or "+").endswith("+")
         and (record.quick, record.seed, record.commit) == (quick, seed, code)
-        and record.versions == versions()
+        and (record.versions, record.machine) == (versions(), machine())
     )

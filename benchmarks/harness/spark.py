@@ -107,8 +107,12 @@ def collect_garbage() -> None:
 
 
 def fingerprint(df: DataFrame, columns: Sequence[str]) -> tuple[int, int]:
-    """Number of rows, and the sum of the hashes of all rows: equal for equal multisets."""
-    hashed = F.xxhash64(*columns).cast("decimal(38,0)")
+    """Number of rows, and the sum of the hashes of all rows: equal for equal multisets.
+
+    Spark's hash passes nulls over: which values are null is hashed, too.
+    """
+    nulls = (F.col(name).isNull() for name in columns)
+    hashed = F.xxhash64(*columns, *nulls).cast("decimal(38,0)")
     row = df.agg(F.count(F.lit(1)), F.coalesce(F.sum(hashed), F.lit(0))).first()
     return row[0], int(row[1])
 

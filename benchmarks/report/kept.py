@@ -39,18 +39,26 @@ def load(file: Path = FIGURES) -> dict[str, Kept]:
     return {name: Kept(**run) for name, run in known.items()}
 
 
+def current(records: Iterable[Record], file: Path = FIGURES) -> list[Record]:
+    """The full records without an error, except those older than what is kept."""
+    days = {name: run.when[-10:] for name, run in load(file).items()}
+    return [
+        one for one in records
+        if not one.quick and one.error is None and one.when[:10] >= days.get(one.name, "")
+    ]  # fmt: skip
+
+
 def remember(records: Iterable[Record], file: Path = FIGURES) -> dict[str, Kept]:
-    """Keep the figures of full runs, all of a benchmark in the place of its earlier ones."""
+    """Keep the figures of :func:`current` runs, all of a benchmark in place of its earlier ones."""
     known = load(file)
-    for record in records:
-        if not record.quick and record.error is None:
-            used = versions([record])
-            packages = (f"{name} {used[name]}" for name in _PACKAGES if name in used)
-            known[record.name] = Kept(
-                record.when[:10],
-                "; ".join([machine(record), ", ".join(packages)]),
-                {one.name: one for one in record.figures},
-            )
+    for record in current(records, file):
+        used = versions([record])
+        packages = (f"{name} {used[name]}" for name in _PACKAGES if name in used)
+        known[record.name] = Kept(
+            record.when[:10],
+            "; ".join([machine(record), ", ".join(packages)]),
+            {one.name: one for one in record.figures},
+        )
     written = {
         name: vars(run) | {"figures": {one: _fields(of) for one, of in run.figures.items()}}
         for name, run in sorted(known.items())

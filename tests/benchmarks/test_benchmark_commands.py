@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ import pytest
 
 from benchmarks.__main__ import CATALOGUE as EVERY
 from benchmarks.harness.commands import _COMMANDS, UsageError, main, present, selected
-from benchmarks.harness.machine import commit
+from benchmarks.harness.machine import commit, machine
 from benchmarks.harness.outcome import Benchmark
 from benchmarks.jobs.jobs import PLANS
 
@@ -81,14 +81,16 @@ CATALOGUE = (
 
 
 @pytest.fixture
-def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     for name, text in MODULES.items():
         (tmp_path / f"faked_{name}.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), str(tmp_path)]))
     # The state of the code is of no interest here, and asking for Java takes a while.
     monkeypatch.setattr("benchmarks.harness.processes.commit", lambda: "a commit")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
-    return tmp_path / "out"
+    machine.cache_clear()
+    yield tmp_path / "out"
+    machine.cache_clear()
 
 
 @pytest.fixture
@@ -200,6 +202,18 @@ def test_figures_of_deleted_benchmarks_stay_out_and_each_run_names_its_own_commi
         "quiet-last": "second",
     }
     assert [one.name for one in present(CATALOGUE[:1], out)] == ["quiet-first"]
+
+
+@pytest.mark.long
+def test_a_process_without_a_record_has_not_that_of_an_earlier_run(
+    out: Path, carry_out: Callable[..., int]
+) -> None:
+    assert carry_out("run", "quiet-last") == 0
+    file = out / "results" / "quick" / "quiet-last.json"
+    file.write_text(json.dumps(record(out, "quiet-last") | {"when": "2020-01-01T00:00:00+00:00"}))
+    (out.parent / "faked_quiet.py").write_text("import os\n\ndef run(_):\n    os._exit(0)\n")
+    assert carry_out("run", "quiet-last", "--again") == 1
+    assert "status 0 and wrote no record" in record(out, "quiet-last")["error"]
 
 
 @pytest.mark.long

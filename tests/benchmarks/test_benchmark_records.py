@@ -24,6 +24,7 @@ from benchmarks.harness.records import (
     RecordError,
     plain,
     read,
+    repeats,
     store,
     write,
     written,
@@ -82,6 +83,21 @@ def test_a_record_is_written_whole_or_not_at_all(
             write(file, record(title="Another"))
     assert read(file) == record(when=read(file).when)
     assert [path.name for path in file.parent.iterdir()] == ["one.json"]
+
+
+def test_figures_are_told_apart_by_their_names(tmp_path: Path) -> None:
+    outcome = Outcome([Figure("a / b", 1.0), Figure("b / a", 1.0), Figure("a / b", 2.0)])
+    with pytest.raises(ValueError, match=r"by their names: \['a / b'\]"):
+        store(ENTRY, tmp_path, outcome, **RUN)
+
+
+def test_a_run_repeats_a_record_of_this_machine_and_of_known_code_alone() -> None:
+    one = record()
+    assert repeats(one, True, 1, "c")
+    others = [{"machine": one.machine | {"java": "1"}}, {"versions": {}}, {"error": "it failed"}]
+    assert not any(repeats(replace(one, **other), True, 1, "c") for other in others)
+    for unknown in (None, "c+"):
+        assert not repeats(replace(one, commit=unknown), True, 1, unknown)
 
 
 def test_a_file_that_is_no_record_is_refused_and_written_again(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,13 @@ def test_all_ways_on_spark_give_the_same_rows_and_streams_run_through_them(
         check_joins(wrong, SMALL.columns)
     with pytest.raises(AssertionError, match="the check would be empty"):
         check_joins({"none": lambda: ours.where("false")}, SMALL.columns)
+
+
+def test_rows_with_nulls_in_other_columns_are_others(spark: SparkSession) -> None:
+    values = ("1L", "NULL"), ("NULL", "1L")
+    rows = {a: spark.sql(f"SELECT bigint({a}) AS a, bigint({b}) AS b") for a, b in values}
+    with pytest.raises(AssertionError, match="NULL differ from 1L"):
+        check_joins({name: partial(df.select, "*") for name, df in rows.items()}, ["a", "b"])
 
 
 class Asked:

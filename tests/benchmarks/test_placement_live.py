@@ -122,7 +122,7 @@ def scaled(grow_s: float, target: int = 6) -> scaling.Run:
 def test_a_scaling_run_tells_waits_requests_and_rows() -> None:
     run = scaled(grow_s=32)
     assert run.rows == run.expected == int(CURVE(int(LOAD.seconds - 1) // 3 * 3))
-    waits = run.waits(CURVE, 3, 60)
+    waits = run.waits(CURVE, LOAD.seconds, 3, 60)
     assert 0.9 < waits.min() < 1.1
     assert 3.9 < waits.max() < 4.1
     assert run.enough(LOAD) == (1, 15.0)  # the request before the rise does not count
@@ -138,6 +138,10 @@ def test_a_rise_that_is_followed_reaches_its_figures() -> None:
     assert all(one.reached for one in followed.values())
     assert not all(one.reached for one in missed.values())
     silent = dataclasses.replace(scaled(grow_s=32), batches=())
+    (behind,) = (
+        one for one in scaling.figures([silent], LOAD, CURVE) if "median wait" in one.name
+    )
+    assert behind.value == pytest.approx(LOAD.seconds - LOAD.high_between[1] + 5, abs=1)
     for one in scaling.figures([silent], LOAD, CURVE):  # a record has finite numbers only
         assert math.isfinite(one.value)
 
@@ -149,5 +153,5 @@ def test_scalers_have_a_row_each_and_cores_over_time() -> None:
     assert row["until enough"] == "1 in 15 s"
     assert (row["cores, low"], row["cores, high"]) == ("2 to 2", "2 to 6")
     assert row["cores, low again"] == "6 to 6"
-    verdicts = [r[-2] for r in scaling.claims([run], CURVE).rows]
+    verdicts = [r[-2] for r in scaling.claims([run], LOAD, CURVE).rows]
     assert verdicts == [None] * 4  # the others did not run

@@ -50,7 +50,7 @@ def run(context: Context) -> Outcome:
         *(figures.table(found, job, note) for job in found.index.unique("job")),
         figures.claims(found),
         scaling.table(scaled, given, curve),
-        scaling.claims(scaled, curve),
+        scaling.claims(scaled, given, curve),
     ]
     landed = float(found["landed"].sum() / found["requested"].sum())
     every = [Figure("tasks that ran where they were pinned", landed, 0.99)]
