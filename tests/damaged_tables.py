@@ -8,22 +8,32 @@ from __future__ import annotations
 import datetime
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from range_tables import Case, batches_of, plan_of
-from range_tables import stored as store_ranges
+from pyspark.sql.pandas.types import from_arrow_type
 from stored_tables import put, store
 
-from bsjoin import AsOf, Band, Overlaps, Within
 from bsjoin.errors import DamagedTableError
+from bsjoin.plan import JoinPlan, Predicate, StageColumn, StageJoin, StagePlan, StoredTable
 from bsjoin.runtimes.python.worker import full_cache
 from bsjoin.runtimes.python.worker.chain import joined
-from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage import (
+    RangeColumns,
+    RunRows,
+    SegmentForm,
+    StorageLocation,
+    versions,
+    write_run,
+    write_segment,
+)
 from bsjoin.storage.checksums import checksum
 from bsjoin.storage.open_table import OpenTable
 
@@ -65,30 +75,75 @@ def _equality(location: StorageLocation, compared: int, hashes: list[int]) -> No
     put(location, draft, 1, 100)
 
 
-def _ranges(type_: str, when: Any, at: Callable[[int], Any]) -> Case:
-    table = [
-        {
-            "k": "abc"[n % 3],
-            "q": at(n * 7 % 60),
-            "y": None if n % 11 == 0 else at((n * 7 % 60) + n % 9 - 1),
-        }
+_RANGED = partial(Predicate, floating=False)
+_RANGES: dict[str, tuple[pa.DataType, Callable[[int], Any], Predicate]] = {
+    "points": (pa.int64(), int, _RANGED(kind="band", before=Fraction(2), after=Fraction(3))),
+    "nearest": (
+        pa.int64(), int, _RANGED(kind="asof", direction="nearest", tolerance=Fraction(5))
+    ),
+    "intervals": (pa.int64(), int, _RANGED(kind="overlaps", closed="left")),
+    "half-open": (pa.int64(), int, _RANGED(kind="overlaps", closed="right")),
+    "texts": (
+        pa.string(), "long common text {:03d}".format, _RANGED(kind="within", closed="left")
+    ),
+    "decimals": (
+        pa.decimal128(38, 6), lambda n: Decimal(n * 10**20).scaleb(-6),
+        _RANGED(kind="asof", direction="nearest"),
+    ),
+}  # fmt: skip
+"""Range joins: the type, its values by number, and the condition."""
+_HASH = {"a": -(2**63), "b": -5, "c": -1, "g": 3}  # of the keys; the last one is in no table
+TABLES = ("keys", "hashes", "unique", *_RANGES)
+
+
+def _ranges(location: StorageLocation, kind: str) -> None:
+    """Each key has a run of its own, which are merged to one segment."""
+    arrow, at, predicate = _RANGES[kind]
+    has_ends = predicate.kind in ("within", "overlaps")
+    rows = [
+        (_HASH["abc"[n % 3]], at(n * 7 % 60), None if n % 11 == 0 else at(n * 7 % 60 + n % 9 - 1))
         for n in range(_N)
     ]
-    stream = [{"k": "abcg"[n % 4], "p": at(n % 70), "x": at(n % 70 + 3)} for n in range(2 * _N)]
-    return Case(type=type_, when=when, stream=stream, table=table, seams=("merged",) * 5)
+    hashes, *ends = zip(*sorted(rows, key=lambda row: row[:2]), strict=True)
+    names = ("q", "y") if has_ends else ("q",)
+    ranged = {name: pa.array(end, arrow) for name, end in zip(names, ends, strict=False)}
+    texts = pa.array([f"row {n}" for n in range(_N)])
+    brought = {"n": pa.array(range(_N), pa.int64()), "v": texts}
+    written, runs = pa.table(ranged | brought), []
+    for start in range(0, _N, _N // 3):
+        hashed = pa.array(hashes[start : start + _N // 3], pa.int64())
+        piece = written.slice(start, _N // 3).add_column(0, "hash", [hashed])
+        runs.append(write_run(location, f"data/x/{start:06d}.run", piece))
+    merged = RunRows(location, runs, written.schema)
+    closed = predicate.closed if has_ends else None
+    form = SegmentForm(ranged=len(names), closed=closed)
+    segment = write_segment(location, "data/x/0", merged.hashes, merged, form)
+    types = (from_arrow_type(arrow).jsonValue(),) * len(names)
+    draft = store(location, [], pa.table(brought).slice(0, 0))
+    columns = RangeColumns(names, types, closed)
+    put(location, replace(draft, segments=(segment,), ranged=columns), 1, 100)
 
 
-_CASES = {
-    "points": _ranges("bigint", Band("p", "q", 2, 3), lambda n: n),
-    "nearest": _ranges("bigint", AsOf("p", "q", "nearest", 5), lambda n: n),
-    "intervals": _ranges("bigint", Overlaps(("p", "x"), ("q", "y"), closed="left"), lambda n: n),
-    "half-open": _ranges("bigint", Overlaps(("p", "x"), ("q", "y"), closed="right"), lambda n: n),
-    "texts": _ranges("string", Within("p", "q", "y"), lambda n: f"long common text {n:03d}"),
-    "decimals": _ranges(
-        "decimal(38,6)", AsOf("p", "q", "nearest"), lambda n: Decimal(n * 10**20).scaleb(-6)
-    ),
-}
-TABLES = ("keys", "hashes", "unique", *_CASES)
+def _joined(location: StorageLocation, kind: str, how: str) -> Iterator[pa.RecordBatch]:
+    arrow, at, predicate = _RANGES[kind]
+    sent = [StageColumn(None, number) for number in range(3 + predicate.columns)]
+    keys = versions.latest(location).keys
+    plan = JoinPlan(
+        label="1:k", how=how, predicate=predicate, columns=("n", "v"), shape="rows", reports=False,
+        table=StoredTable(location=location, epoch=100, version=1, keys=keys),
+        row_type=pa.struct([pa.field("c0", pa.int64()), pa.field("c1", pa.string())]),
+    )  # fmt: skip
+    join = StageJoin(plan=plan, hash=sent[2], key=(), probes=tuple(sent[3:]), clock=None)
+    numbers = range(2 * _N)
+    names = ["abcg"[n % 4] for n in numbers]
+    columns = [pa.array(numbers, pa.int32()), pa.array(names)]
+    columns.append(pa.array([_HASH[name] for name in names], pa.int64()))
+    columns += [pa.array([at(n % 70 + more) for n in numbers], arrow) for more in (0, 3)]
+    whole = pa.RecordBatch.from_arrays(
+        columns[: len(sent)], [f"c{i}" for i in range(len(sent))]
+    )
+    batches = whole.slice(0, 100), whole.slice(100), whole.slice(0, 0)
+    yield from joined(StagePlan(stream_columns=2, joins=(join,)), iter(batches))
 
 
 def build(folder: Path, kind: str) -> None:
@@ -105,20 +160,15 @@ def build(folder: Path, kind: str) -> None:
     elif kind in ("hashes", "unique"):
         _equality(location, 0, [h // 3 for h in _HASHES] if kind == "hashes" else [*range(-30, 60)])
     else:
-        store_ranges(location, _CASES[kind])
+        _ranges(location, kind)
 
 
 def answers(folder: Path, kind: str) -> bytes:
     """All that a join with the table brings, as an Arrow stream."""
     full_cache._tables.clear()
     location = StorageLocation.of(folder)
-    if kind in _CASES:
-        case = _CASES[kind]
-        found = [
-            batch
-            for how in ("left", "semi")
-            for batch in joined(plan_of(location, case, how), iter(batches_of(case, 100)))
-        ]
+    if kind in _RANGES:
+        found = [batch for how in ("left", "semi") for batch in _joined(location, kind, how)]
         return b"".join(_stream(pa.Table.from_batches([batch])) for batch in found)
     found = versions.load(location, 1)
     table = OpenTable(location, found)

@@ -140,6 +140,21 @@ def by_join_type(joined: pa.Table, carried: int) -> dict[str, pa.Table]:
     }
 
 
+def of_join_type(
+    how: str, inner: Counter[tuple[Any, Any]], stream: Iterable[Any]
+) -> Counter[tuple[Any, ...]]:
+    """The rows of a join type, of the pairs that match and the stream's rows."""
+    matched = {s for s, _ in inner}
+    rest = [s for s in stream if s not in matched]
+    wanted: dict[str, Counter[tuple[Any, ...]]] = {
+        "inner": inner,
+        "left": inner + Counter((s, None) for s in rest),
+        "semi": Counter((s,) for s in matched),
+        "anti": Counter((s,) for s in rest),
+    }
+    return wanted[how]
+
+
 def rows_of_all(results: Mapping[Name, DataFrame]) -> dict[Name, pa.Table]:
     """The rows of several results whose columns begin with the same types, from one action."""
     return apart(together(results), results)

@@ -15,11 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hostile_jvm import change, copy, damages, replace
-from oracle import one_part, rows_of_all
+from oracle import of_join_type, one_part, rows_of_all
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from range_answers import of_join_type
 from sessions import configured
 
 import bsjoin

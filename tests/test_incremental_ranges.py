@@ -13,9 +13,8 @@ import pyarrow as pa
 import pytest
 from cache_samples import Model
 from pyspark.sql import DataFrame, SparkSession
-from range_kinds import When
 from spark_samples import write_parquet
-from test_oracle_ranges import Joins, held_against_a_loop
+from test_oracle_ranges import Joins, When, held_against_a_loop
 
 import bsjoin
 from bsjoin import AsOf, Band, Incremental

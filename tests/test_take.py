@@ -16,11 +16,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import HOWS, one_part, right_rows, rows_of_all, settings
+from oracle import HOWS, of_join_type, one_part, right_rows, rows_of_all, settings
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
-from range_answers import of_join_type
 from sessions import CODE, configured
 from test_asof_ties import CACHED, chosen
 from test_oracle_ranges import rows_of
