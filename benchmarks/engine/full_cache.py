@@ -35,6 +35,7 @@ from benchmarks.harness.spark import (
     time_batches,
 )
 from benchmarks.harness.timing import Times, check_joins, median_of, outcome, ratio
+from bsjoin.index.integer_hash import hashes_of_integers
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.open_table import OpenTable
 
@@ -106,9 +107,13 @@ def _bytes_of_a_worker(task: tuple[str, int, bool]) -> int:
     opened = OpenTable(location, versions.latest(location))
     if use:
         for segment in opened.segments:
-            hashes = segment.index.hashes[:-1]
-            for start in range(0, len(hashes), BATCH):
-                found = opened.find(pa.array(hashes[start : start + BATCH]), [])
+            stored = segment.index.hashes[:-1]  # the keys themselves where these are dense
+            for start in range(0, len(stored), BATCH):
+                some = stored[start : start + BATCH]
+                hashes = hashes_of_integers(some) if segment.index.dense else some
+                found = opened.find(pa.array(hashes), [])
+                if (found < 0).any():
+                    raise AssertionError("keys of the table are not found in it")
                 opened.gather(("amount", "name"), found)
     return anonymous_bytes()
 
