@@ -102,7 +102,7 @@ def record(out: Path, name: str, size: str = "quick") -> dict[str, Any]:
     return json.loads((out / "results" / size / f"{name}.json").read_text())
 
 
-def test_every_entry_names_a_function_and_all_quick_ones_take_a_quarter_of_an_hour() -> None:
+def test_every_entry_names_a_function_and_all_quick_ones_take_twenty_minutes() -> None:
     for one in EVERY:
         assert len(one.about) > 80
         words, (module, function) = one.name.replace("-", "_"), one.run.split(":")
