@@ -12,7 +12,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from bsjoin import BatchTable
-from tests.fuzz.aim import may_show
 from tests.fuzz.case import Case, Join, Rows, Table
 from tests.fuzz.chosen import ROUNDS, chosen
 from tests.fuzz.draw import SEEDS_A_ROUND, draw_round
@@ -100,14 +99,11 @@ def test_a_seed_always_draws_the_same_case() -> None:
         assert case.joins
 
 
-def test_the_cases_can_show_each_fault() -> None:
-    """As far as the oracle knows; that they do, ``python -m tests.fuzz.find_faults`` tells."""
-    cases = [case for some in chosen().values() for case in some.values()]
+def test_each_fault_can_be_put_where_it_belongs() -> None:
+    """That the cases find it, ``python -m tests.fuzz.find_faults`` tells."""
     for mutant in (*MUTANTS, *LAYER_MUTANTS, *RANGE_MUTANTS):
         text = (BSJOIN / mutant.file).read_text()
         assert mutant.applied(text) != text
-    for mutant in MUTANTS:
-        assert any(may_show(mutant, case) for case in cases), mutant.name
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 

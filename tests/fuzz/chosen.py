@@ -21,7 +21,7 @@ KEYS = (
     7961, -7971, 8066, 8079, -8099, 8098, 8394, 8396, 9616, 11329, 11584, 11585, -11591, 11590,
     11598, -13569, 17349, -17409, -17427, 25610, 25617, 34524,
 )  # fmt: skip
-"""Small cases of few rounds: each fault may show in one of them (:mod:`tests.fuzz.aim`)."""
+"""Small cases of few rounds: each fault shows in one of them (:mod:`tests.fuzz.find_faults`)."""
 LATER_KEYS = (69376, -69377, 72849, -72850, 72862, -72863, 72863, -72864)
 """Cases of kinds that the rounds of these faults lack, each with both runtimes."""
 ROUNDS = [*dict.fromkeys(max(key, ~key) // SEEDS_A_ROUND for key in (*KEYS, *LATER_KEYS))]

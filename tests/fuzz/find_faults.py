@@ -2,9 +2,8 @@
 
 python -m tests.fuzz.find_faults [--search] [NUMBER or PART OF A NAME ...]
 
-A change of what is drawn makes other cases of the same keys. Where a fault is missed, ``--search``
-looks for a case that finds it, first in the rounds whose tables are built anyway, and prints its
-key, for `chosen.py`. Only cases in which the fault may show are run (:mod:`tests.fuzz.aim`).
+Where the chosen cases miss a fault, ``--search`` draws whole rounds until a case finds it, and
+prints its key, for `chosen.py`.
 """
 
 from __future__ import annotations
@@ -12,19 +11,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterator
-from functools import cache
-from itertools import islice
 from pathlib import Path
 
-from tests.fuzz.aim import may_show, reaches
-from tests.fuzz.case import Case
-from tests.fuzz.chosen import KEYS, ROUNDS, chosen, with_each_runtime
+from tests.fuzz.chosen import ROUNDS, chosen, with_each_runtime
 from tests.fuzz.faulty import FaultySession, HarnessError
 from tests.fuzz.mutants import MUTANTS, Mutant
 
 _BSJOIN = Path(__file__).resolve().parent.parent.parent / "bsjoin"
-_ROUNDS, _FEW = 300, 3
-_with_each_runtime = cache(with_each_runtime)
+_SEARCHED = 300  # rounds
 
 
 def main(only: list[str]) -> int:
@@ -51,20 +45,13 @@ def main(only: list[str]) -> int:
 
 
 def _places(mutant: Mutant, searching: bool) -> Iterator[tuple[int, list[int]]]:
-    """The chosen cases in which a fault may show; then those that reach it, or all others."""
-    rest = []
-    for number, cases in chosen().items():
-        first = [key for key, case in cases.items() if may_show(mutant, case)]
-        yield number, first
-        others = [key for key in cases if key not in first]
-        rest.append((number, [key for key in others if reaches(mutant, cases[key])]))
-    if not searching:
-        yield from rest
-        return
-    for number in dict.fromkeys([*ROUNDS, *range(_ROUNDS)]):
-        drawn: dict[int, Case] = _with_each_runtime(number)
-        shown = (key for key in drawn if key not in KEYS and may_show(mutant, drawn[key]))
-        yield number, [*islice(shown, _FEW)]
+    """The chosen cases, first those in the runtime that has the fault; then all of many rounds."""
+    in_jvm = mutant.file.startswith("runtimes/jvm")
+    for first in (True, False):
+        for number, cases in chosen().items():
+            yield number, [key for key in cases if ((key >= 0) == in_jvm) == first]
+    if searching:
+        yield from ((number, [*with_each_runtime(number)]) for number in range(_SEARCHED))
 
 
 if __name__ == "__main__":
