@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from bsjoin.errors import BSJoinError
 
 
-def says(error: pytest.ExceptionInfo[BaseException], *parts: str) -> None:
-    """It is one of bsjoin's, and its message has these parts."""
-    message = str(error.value)
+@contextmanager
+def saying(kind: type[BSJoinError], *parts: str) -> Iterator[None]:
+    """What raises an error of this kind, whose message has these parts."""
+    with pytest.raises(kind) as error:
+        yield
     assert isinstance(error.value, BSJoinError)
+    message = str(error.value)
     for part in parts:
         assert part in message, f"{part!r} is not in: {message}"

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hostile_jvm import COLUMNS, change, file_of
 from hostile_jvm import build as build_hostile
-from messages import says
+from messages import saying
 from oracle import together
 from plain_joins import LOOKUP, PLANNER, Query, check_same, plan_of
 from py4j.protocol import Py4JJavaError
@@ -196,9 +196,8 @@ class TestDoors:
         with pytest.raises(PySparkException, match="timestampAsOf"):
             spark.read.format("bsjoin").option("timestampAsOf", "2020-01-01").load(table.path)
         monkeypatch.setattr(catalog, "attached", lambda spark: "it is refused")
-        with pytest.raises(WorkerEnvironmentError, match="it is refused") as error:
+        with saying(WorkerEnvironmentError, "it is refused", table.path, "spark.jars=bsjoin.jar()"):
             table.register(spark, "customers")
-        says(error, table.path, "spark.jars=bsjoin.jar()")
         with pytest.raises(WorkerEnvironmentError, match="it is refused"):
             table.to_df(spark)
 
