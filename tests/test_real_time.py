@@ -7,12 +7,11 @@ import time
 from collections import defaultdict
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from real_time_queries import Source, planned_in_real_time, wait_for, warned
+from real_time_queries import Source, planned_in_real_time, started, wait_for, warned
 from spark_samples import cycles, table_of
 
 from bsjoin import AsOf, Band, BatchTable
@@ -23,12 +22,6 @@ def test_a_refresh_reaches_a_running_batch(
     spark: SparkSession, tmp_path: Path, table: BatchTable
 ) -> None:
     source, out = Source(spark), tmp_path / "rows"
-
-    def write(row: Any) -> None:
-        with out.open("a") as file:
-            values = [row[name] for name in ("k", "v", "w", "u", "most", "near")]
-            values.append(str(row["batch"]))
-            file.write(json.dumps(values) + "\n")
 
     def second(version: int) -> DataFrame:
         return table_of(spark, version).selectExpr("k", "k AS p", "v AS u")
@@ -42,12 +35,11 @@ def test_a_refresh_reaches_a_running_batch(
     near = AsOf("k", "p", tolerance=0, n=2, collect="near")
     joined = other.join(joined, when=near, how="left", select=["u"])
     joined = joined.selectExpr("* EXCEPT (near)", "get(near, 0).u AS near")
-    joined = joined.withColumn("batch", F.current_timestamp())
     # Twice in one query: both columns of a row are of one version.
     joined = joined.where("k < 100 OR v > 0").withColumn("w", F.col("v") * 1)
-    writer = joined.writeStream.foreach(write).outputMode("update").trigger(realTime="5 seconds")
+    shown = joined.selectExpr("k", "v", "w", "u", "most", "near", "string(current_timestamp())")
     with warned(spark) as said:
-        query = writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start()
+        query = started(shown, tmp_path)
         try:
             source.add(0)
             wait_for(lambda: query.recentProgress)
