@@ -139,9 +139,7 @@ def _joined(location: StorageLocation, kind: str, how: str) -> Iterator[pa.Recor
     columns = [pa.array(numbers, pa.int32()), pa.array(names)]
     columns.append(pa.array([_HASH[name] for name in names], pa.int64()))
     columns += [pa.array([at(n % 70 + more) for n in numbers], arrow) for more in (0, 3)]
-    whole = pa.RecordBatch.from_arrays(
-        columns[: len(sent)], [f"c{i}" for i in range(len(sent))]
-    )
+    whole = pa.RecordBatch.from_arrays(columns[: len(sent)], [f"c{i}" for i in range(len(sent))])
     batches = whole.slice(0, 100), whole.slice(100), whole.slice(0, 0)
     yield from joined(StagePlan(stream_columns=2, joins=(join,)), iter(batches))
 

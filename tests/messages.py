@@ -11,10 +11,10 @@ from bsjoin.errors import BSJoinError
 
 
 @contextmanager
-def saying(kind: type[BSJoinError], *parts: str) -> Iterator[None]:
+def saying(kind: type[BSJoinError], *parts: str) -> Iterator[pytest.ExceptionInfo[BSJoinError]]:
     """What raises an error of this kind, whose message has these parts."""
     with pytest.raises(kind) as error:
-        yield
+        yield error
     assert isinstance(error.value, BSJoinError)
     message = str(error.value)
     for part in parts:

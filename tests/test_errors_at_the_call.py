@@ -84,7 +84,9 @@ def test_arguments(flights: DataFrame, airlines: DataFrame, frame: Frames) -> No
     for options, kind, parts in JOINS:
         with saying(kind, *parts):
             bsjoin.join(flights, airlines, **{"on": "carrier", **options})
-    with saying(ArgumentError, "on=None", "'origin'", "'code'", 'on={"stream column": "table column"}'):
+    with saying(
+        ArgumentError, "on=None", "'origin'", "'code'", 'on={"stream column": "table column"}'
+    ):
         bsjoin.join(flights, frame(code="'AA'"))
     for on in (F.col("carrier"), flights.carrier == airlines.carrier):
         with pytest.raises(ArgumentError, match="give a column name"):
@@ -104,7 +106,11 @@ def test_arguments(flights: DataFrame, airlines: DataFrame, frame: Frames) -> No
         ):
             with saying(ArgumentError, type(thing).__name__):
                 call()
-    with saying(ArgumentError, "a pandas.DataFrame; it must be a Spark DataFrame", "spark.createDataFrame(rows)"):
+    with saying(
+        ArgumentError,
+        "a pandas.DataFrame; it must be a Spark DataFrame",
+        "spark.createDataFrame(rows)",
+    ):
         bsjoin.join(flights, things[-1])
 
 
@@ -151,7 +157,9 @@ def test_types_of_keys(frame: Frames) -> None:
         ]
         with saying(KeyTypeError, f"'s' ({types[0]}) = 't' ({types[1]})", "Cast one side"):
             bsjoin.join(streams[one], tables[other], on={"a": "a", "s": "t"})
-    with saying(KeyTypeError, "decimal(38,0)", "decimal(38,10)", "48 digits", "38", "Cast one side"):
+    with saying(
+        KeyTypeError, "decimal(38,0)", "decimal(38,10)", "48 digits", "38", "Cast one side"
+    ):
         bsjoin.join(
             frame(k="cast(1 AS decimal(38, 0))"), frame(k="cast(1 AS decimal(38, 10))", v="1")
         )
@@ -220,7 +228,9 @@ def test_join_types(spark: SparkSession, flights: DataFrame, airlines: DataFrame
             (lambda h=different: bsjoin.join(flights, airlines, "carrier", h), batch, endless),
             (lambda h=different: bsjoin.join(stream, airlines, how=h), endless, batch),
         ):
-            with saying(ArgumentError, f"how={different!r} is not supported", way_out[true == endless]):
+            with saying(
+                ArgumentError, f"how={different!r} is not supported", way_out[true == endless]
+            ) as error:
                 call()
             assert true in str(error.value) or different == "cross"
             assert false not in str(error.value)

@@ -138,7 +138,9 @@ def test_only_keys_of_a_source_in_a_join_can_be_invalidated(tmp_path: Path, aske
     other = Model(tmp_path / "other", planes([1]))
     actions: list[Callable[[], None]] = [lambda: other.invalidate([1]), other.invalidate_all]
     for action in actions:
-        with saying(ArgumentError, "no incremental join of this application uses", "given to bsjoin.join"):
+        with saying(
+            ArgumentError, "no incremental join of this application uses", "given to bsjoin.join"
+        ):
             action()
     with pytest.raises(ArgumentError, match="a tuple of 2 values"):
         asked.invalidate([1])
@@ -217,4 +219,3 @@ def test_a_source_that_cannot_be_reached_is_an_error_of_the_call(
     source = sources.sql(f"sqlite:///{tmp_path}/absent.db", table="planes")
     with saying(SourceError, "absent.db", "there is no file"):
         bsjoin.join(spark.range(3).toDF("k"), source, "k", cache=CACHE)
-

@@ -177,8 +177,8 @@ _COMMANDS: dict[str, tuple[Callable[..., int], str, str, str]] = {
     "list": (_list, "--out", "list all benchmarks, their quick durations and records", ""),
     "run": (
         _run, f"names {_RUN}", "run some benchmarks",
-        "Quick unless --full is given. What has a record of the same size, seed, machine,\nversions "
-        "and code without an error is not run again, unless --again is given.",
+        "Quick unless --full is given. What has a record of the same size, seed,\nmachine, versions"
+        " and code without an error is not run again, unless --again is given.",
     ),
     "all": (_all, _RUN, "run every benchmark; resumes an interrupted run", ""),
     "report": (

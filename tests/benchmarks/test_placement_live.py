@@ -138,9 +138,7 @@ def test_a_rise_that_is_followed_reaches_its_figures() -> None:
     assert all(one.reached for one in followed.values())
     assert not all(one.reached for one in missed.values())
     silent = dataclasses.replace(scaled(grow_s=32), batches=())
-    (behind,) = (
-        one for one in scaling.figures([silent], LOAD, CURVE) if "median wait" in one.name
-    )
+    (behind,) = (one for one in scaling.figures([silent], LOAD, CURVE) if "median wait" in one.name)
     assert behind.value == pytest.approx(LOAD.seconds - LOAD.high_between[1] + 5, abs=1)
     for one in scaling.figures([silent], LOAD, CURVE):  # a record has finite numbers only
         assert math.isfinite(one.value)

@@ -260,12 +260,8 @@ def table(runs: Sequence[Run], given: Load, curve: Arrivals) -> Table:
 
 def claims(runs: Sequence[Run], given: Load, curve: Arrivals) -> Table:
     """What the OERA paper says against Median and Static, beside what is seen here."""
-    seen = {
-        one.scaler: {
-            "use": one.use, "rows that wait": float(one.waits(curve, given.seconds).mean())
-        }  # fmt: skip
-        for one in runs
-    }
+    waits = {one.scaler: float(one.waits(curve, given.seconds).mean()) for one in runs}
+    seen = {one.scaler: {"use": one.use, "rows that wait": waits[one.scaler]} for one in runs}
     rows: list[dict[str, Cell]] = []
     for told in SCALER_CLAIMS:
         ours: list[float] = []
