@@ -104,6 +104,10 @@ def test_each_fault_can_be_put_where_it_belongs() -> None:
     for mutant in (*MUTANTS, *LAYER_MUTANTS, *RANGE_MUTANTS):
         text = (BSJOIN / mutant.file).read_text()
         assert mutant.applied(text) != text
+    known = {key for cases in chosen().values() for key in cases}
+    for mutant in MUTANTS:
+        assert mutant.cases, mutant.name
+        assert known.issuperset(mutant.cases), mutant.name
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 

@@ -45,11 +45,10 @@ def main(only: list[str]) -> int:
 
 
 def _places(mutant: Mutant, searching: bool) -> Iterator[tuple[int, list[int]]]:
-    """The chosen cases, first those in the runtime that has the fault; then all of many rounds."""
-    in_jvm = mutant.file.startswith("runtimes/jvm")
+    """The cases in which a fault may show, the other chosen ones, and then all of many rounds."""
     for first in (True, False):
         for number, cases in chosen().items():
-            yield number, [key for key in cases if ((key >= 0) == in_jvm) == first]
+            yield number, [key for key in cases if (key in mutant.cases) == first]
     if searching:
         yield from ((number, [*with_each_runtime(number)]) for number in range(_SEARCHED))
 
