@@ -33,6 +33,7 @@ _SETTINGS = (
     "spark.sql.legacy.",
     "spark.sql.parquet.binaryAsString",
     "spark.sql.parquet.datetimeRebaseMode",
+    "spark.sql.parquet.fieldId.read",
     "spark.sql.parquet.inferTimestampNTZ",
     "spark.sql.parquet.int96",
 )

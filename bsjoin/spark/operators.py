@@ -43,6 +43,8 @@ _VALUES = {
 _TIMES = {"CurrentDate", "CurrentTime", "CurrentTimestamp", "LocalTimestamp", "Now"}
 _OF_USERS = {"PythonUDF", "ScalaUDF", "HiveSimpleUDF", "HiveGenericUDF", "PythonUDTF"}
 _METADATA = {"metadata", "explicitMetadata", "nonInheritableMetadataKeys"}
+_COLLATION = " COLLATE "
+_HIDDEN = ("TRY_CAST(", "try_sum(", _COLLATION)
 
 Described = Any
 
@@ -56,10 +58,11 @@ def operators_of(df: DataFrame) -> Described | None:
     tree = _tree(df)
     if not all(map(_is_certain, _nodes(tree))):
         return None
-    # The description of a cast, and of a sum, does not say what becomes of an error.
-    if any(_name(node) in ("Cast", "Sum") for node in _nodes(tree)) and _may_hide_errors(df):
+    # That of a cast, and of a sum, does not say what becomes of an error, and none says collations.
+    if any(_name(node) in ("Cast", "Sum") for node in _nodes(tree)) and _is_ambiguous(df):
         return None
-    return _described(tree, {})
+    types = [str(leaf.schema().sql()) for leaf in listed(compat.analyzed(df).collectLeaves())]
+    return [_described(tree, {}), *(text for text in types if _COLLATION in text)]
 
 
 def asks_for_the_time(df: DataFrame) -> bool:
@@ -77,14 +80,14 @@ def _tree(df: DataFrame) -> Any:
     return json.loads(compat.analyzed(df).toJSON())
 
 
-def _may_hide_errors(df: DataFrame) -> bool:
-    """Whether a text of an expression has TRY_CAST or try_sum; one in a string counts, too."""
+def _is_ambiguous(df: DataFrame) -> bool:
+    """Whether the text of an expression has what its description lacks; one in a string counts."""
     left = [compat.analyzed(df)]
     while left:
         plan = left.pop()
         left += listed(plan.children())
         texts = (expression.sql() for expression in listed(plan.expressions()))
-        if any("TRY_CAST(" in text or "try_sum(" in text for text in texts):
+        if any(hidden in text for text in texts for hidden in _HIDDEN):
             return True
     return False
 
