@@ -370,6 +370,10 @@ def test_the_readme_is_short_and_its_links_lead_somewhere() -> None:
     links += re.findall(r'(?:src|srcset)="([^"]+)"', text)
     assert len(links) > 10
     assert [link for link in links if not (ROOT / link).exists()] == []
+    pages = "README.md", "docs/tutorial.md"  # one after the other, on one machine
+    stored, others = ({*re.findall(r'"(/tmp/shop/\w+)"', text_of(page))} for page in pages)
+    assert stored
+    assert stored.isdisjoint(others)
 
 
 def test_every_public_name_has_a_place_in_the_reference() -> None:
