@@ -16,7 +16,8 @@ from bsjoin.errors import ArgumentError
 from bsjoin.sources.arguments import check_texts, check_unique
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
-from bsjoin.sources.databases.parts import between, encodable
+from bsjoin.sources.databases.parts import between
+from bsjoin.sources.databases.pgkeys import storable
 from bsjoin.sources.databases.statements import fetched, pieces_of, use_utf8
 from bsjoin.sources.drivers import driver as imported
 from bsjoin.sources.protocol import Source
@@ -80,7 +81,9 @@ def adbc(
     with the keys in an ``IN`` list of bound values. The drivers ``postgresql`` and ``duckdb`` are
     tested with their databases. Of ``snowflake`` and ``bigquery`` it is tested that they load,
     and that the SQL is as their databases document it: no server of theirs has been tried.
-    PostgreSQL's ``numeric`` needs ``schema=``, which gives its digits.
+    PostgreSQL's ``numeric`` needs ``schema=``, which gives its digits; its driver makes hundredths of
+    ``money``, negative numbers of an ``oid`` from 2^31 on, and one list of an array of several
+    dimensions.
 
     The sessions are not read-only: give an account that may only read. Dates and times that are
     infinite arrive as the driver gives them. Nanoseconds are rounded down to microseconds; a key
@@ -213,9 +216,8 @@ class _Adbc(Database):
         return fetched(connection, statement)
 
     def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
-        for name in keys.column_names:
-            if self._encoding is not None and pa.types.is_string(keys.column(name).type):
-                keys = encodable(keys, name, self._encoding)
+        if self.target.address.driver == "postgresql":
+            keys = storable(keys, self._encoding)
         finer = [name for name in keys.column_names if self._has_nanoseconds(name)]
         for name in finer:
             keys = keys.filter(between(keys.column(name).cast(pa.int64()), _MICROSECONDS))

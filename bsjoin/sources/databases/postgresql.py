@@ -14,8 +14,9 @@ from bsjoin.sources.databases import pgerrors
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.databases.infinite import Infinities, bounded, ends_in
-from bsjoin.sources.databases.parts import between, encodable, in_parts, sizes_of
+from bsjoin.sources.databases.parts import between, in_parts, sizes_of
 from bsjoin.sources.databases.pgchanges import TableChanges
+from bsjoin.sources.databases.pgkeys import MICROSECONDS, storable
 from bsjoin.sources.databases.pgtypes import (
     LENGTHS,
     SLICE,
@@ -51,15 +52,11 @@ _PARAMETERS: dict[pa.DataType, str] = {
     pa.timestamp("us"): "timestamp",
     pa.timestamp("us", "UTC"): "timestamptz",
 }
-# The range of PostgreSQL's dates, and of its timestamps as far as Arrow can express them, in days
-# and microseconds from 1970.
-_DAYS = (-2_440_588, 2_145_042_905)
-_MICROSECONDS = (-210_866_803_200_000_000, (1 << 63) - 1)
 # As the driver returns them: it adds the days from 1970 to 2000 to the server's infinite numbers.
 _INFINITIES = Infinities(
     date=(-(1 << 31) + 10_957, -(1 << 31) + 10_956),
     time=(-(1 << 63) + 946_684_800_000_000, -(1 << 63) + 946_684_799_999_999),
-    least=_MICROSECONDS[0],
+    least=MICROSECONDS[0],
 )
 _OIDS = (0, (1 << 32) - 1)
 # The text of a value is that of all sessions, whatever the server, the role or the URL sets.
@@ -287,21 +284,13 @@ class PostgreSQL(Database):
 
     def _acceptable(self, keys: pa.Table) -> pa.Table:
         """The keys without those that the server would reject: they have no row."""
-        keys = keys.filter(pa.array(sizes_of(keys) < _LONGEST_KEY))
+        keys = storable(keys.filter(pa.array(sizes_of(keys) < _LONGEST_KEY)), self._encoding)
         for name in keys.column_names:
-            column = keys.column(name)
-            if pa.types.is_string(column.type):
-                keys = keys.filter(pc.invert(pc.match_substring(column, "\0")))
-                if self._encoding is not None:
-                    keys = encodable(keys, name, self._encoding)
-                if self._kinds.get(name) == "uuid":
-                    keys = keys.filter(pc.match_substring_regex(keys.column(name), _UUID))
-            elif self._kinds.get(name) == "oid" and pa.types.is_integer(column.type):
+            column, kind = keys.column(name), self._kinds.get(name)
+            if kind == "uuid" and pa.types.is_string(column.type):
+                keys = keys.filter(pc.match_substring_regex(column, _UUID))
+            elif kind == "oid" and pa.types.is_integer(column.type):
                 keys = keys.filter(between(column, _OIDS))
-            elif pa.types.is_date(column.type):
-                keys = keys.filter(between(column.cast(pa.int32()), _DAYS))
-            elif pa.types.is_timestamp(column.type):
-                keys = keys.filter(between(column.cast(pa.int64()), _MICROSECONDS))
         return keys
 
     def _stream(self, connection: Any, statement: str) -> Generator[pa.Table, None, None]:
