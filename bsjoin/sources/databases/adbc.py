@@ -81,8 +81,8 @@ def adbc(
     with the keys in an ``IN`` list of bound values. The drivers ``postgresql`` and ``duckdb`` are
     tested with their databases. Of ``snowflake`` and ``bigquery`` it is tested that they load,
     and that the SQL is as their databases document it: no server of theirs has been tried.
-    PostgreSQL's ``numeric`` needs ``schema=``, which gives its digits; its driver makes hundredths of
-    ``money``, negative numbers of an ``oid`` from 2^31 on, and one list of an array of several
+    PostgreSQL's ``numeric`` needs ``schema=``, which gives its digits; its driver makes hundredths
+    of ``money``, negative numbers of an ``oid`` from 2^31 on, and one list of an array of several
     dimensions.
 
     The sessions are not read-only: give an account that may only read. Dates and times that are
