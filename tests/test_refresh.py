@@ -5,6 +5,8 @@ from __future__ import annotations
 import itertools
 import logging
 import pickle
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +16,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from checks_apart import environment
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles, soon, table_of, write_parquet
 from sqlite_files import in_sqlite
@@ -26,6 +29,23 @@ from bsjoin.metrics.refreshes import of_join
 from bsjoin.sources import sql
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
+
+STOPPED = """
+import threading
+from sessions import INTERPRETED, session
+from spark_samples import soon
+from bsjoin import BatchTable
+spark = session("local[1]", INTERPRETED)
+table = BatchTable.build(spark.range(3).toDF("value"), on="value")
+stream = spark.readStream.load(format="rate-micro-batch", rowsPerBatch=3)
+query = table.join(stream).writeStream.format("noop").trigger(availableNow=True).start()
+query.awaitTermination()
+table.start_refreshing(spark.range(3).toDF("value"), 0.1)
+refreshing = lambda: f"bsjoin-refresh-{table.path}" in {one.name for one in threading.enumerate()}
+assert refreshing()
+spark.stop()
+soon(refreshing, False)
+"""
 
 
 def versions_seen(feed: Feed) -> list[int]:
@@ -200,6 +220,14 @@ def test_refreshing_can_be_started_and_stopped(
     write_parquet(source / "0.parquet", k=pa.array([0]), v=pa.array([8], pa.int32()))
     time.sleep(0.3)
     assert table.version == version
+
+
+@pytest.mark.long
+def test_refreshing_ends_with_the_spark_context(tmp_path: Path) -> None:
+    """Also where queries have run: a context that was stopped lists none."""
+    command = [sys.executable, "-c", STOPPED]
+    done = subprocess.run(command, env=environment(), cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def test_the_session_of_a_micro_batch_sees_that_its_query_runs(

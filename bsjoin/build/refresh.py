@@ -10,7 +10,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from bsjoin.metrics.refreshes import error_text
-from bsjoin.spark.session import any_query_active
+from bsjoin.spark.session import any_query_active, is_connect
 
 _log = logging.getLogger("bsjoin")
 
@@ -57,6 +57,8 @@ def start_refreshing(
 def _gone(spark: SparkSession) -> bool:
     """Whether the session has gone, whatever the transport says of it."""
     try:
+        if not is_connect(spark):  # a context that was stopped still lists no queries
+            spark.sparkContext.defaultParallelism  # noqa: B018
         return spark.streams.active is None
     except Exception:
         return True
