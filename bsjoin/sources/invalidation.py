@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bsjoin._clock import now_us
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.versioned_folder import VersionedFolder
@@ -52,7 +53,8 @@ class InvalidationLog:
             columns = [keys.column(name).combine_chunks() for name in keys.column_names]
             batch = pa.RecordBatch.from_arrays(columns, schema=keys.schema)
             content = batch.serialize().to_pybytes()
-        number = self._folder.append(content)
+        # After the folder was cleaned the numbers are not those of before.
+        number = self._folder.append(content, first=now_us() // 60_000_000)
         if number % _KEPT == 0:
             with contextlib.suppress(OSError, StoreError):  # the next time
                 numbers = self._folder.numbers()
@@ -67,12 +69,13 @@ class InvalidationLog:
         """Later invalidations, in order; what cannot be read, or is gone, is one of all keys."""
         numbers = self._folder.numbers()
         last = max(numbers, default=0)
-        later = [one for one in numbers if one > number]
-        if len(later) < last - number:
+        if last != number:
             # A listing may lack a file that was created before another one that it has.
-            later = [one for one in self._folder.numbers() if number < one <= last]
-        if len(later) != last - number:  # removed: by us, as old, or by who cleans the folder
-            return [(last, None)]
+            numbers = [one for one in self._folder.numbers() if one <= last]
+        before = number or min(numbers, default=1) - 1
+        later = [one for one in numbers if one > before]
+        if len(later) != last - before or len(later) >= _KEPT:
+            return [(last, None)]  # some were removed: by us, as old, or by who cleans the folder
         return [(one, self._read(one)) for one in later]
 
     def _read(self, number: int) -> pa.Table | None:

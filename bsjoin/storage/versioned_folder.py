@@ -174,9 +174,10 @@ class VersionedFolder:
             raise ValueError(f"it has more than {self.max_bytes} bytes")
         return content
 
-    def append(self, content: bytes) -> int:
-        """Publish an entry without an activation time; its number."""
-        number = self.last() + 1
+    def append(self, content: bytes, first: int = 1) -> int:
+        """Publish an entry without an activation time; its number, that of the first one given."""
+        last = self.last()
+        number = last + 1 if last else first
         while not self.location.create(self.name(number), content):
             number += 1
         return number

@@ -26,7 +26,8 @@ KEY = (-1, "ä", b"\x00", Decimal("1.25"), datetime(2026, 1, 1, tzinfo=UTC), 0.5
 
 
 @pytest.fixture
-def log(tmp_path: Path) -> InvalidationLog:
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InvalidationLog:
+    monkeypatch.setattr(invalidation, "now_us", lambda: 60_000_000)  # the first number is 1
     return InvalidationLog(StorageLocation.of(tmp_path), KEYS)
 
 
@@ -123,7 +124,7 @@ def test_an_invalidation_that_cannot_be_read_forgets_all_keys(
 def test_an_invalidation_that_was_removed_is_one_of_all_keys(
     log: InvalidationLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By who cleans the folder: the numbers begin again then; or by the log, as an old one."""
+    """By who cleans the folder, whose numbers are others then; or by the log, as an old one."""
     for _ in range(3):
         log.forget(None)
     (tmp_path / log._folder.name(2)).unlink()
@@ -131,15 +132,17 @@ def test_an_invalidation_that_was_removed_is_one_of_all_keys(
     for path in tmp_path.iterdir():
         path.unlink()
     assert log.since(3) == [(0, None)]
+    monkeypatch.setattr(invalidation, "now_us", lambda: 6_000_000_000)
     key = key_table([KEY], KEYS, "keys")
-    assert log.forget(key) == 1
-    assert log.since(3) == [(1, None)]
-    assert log.since(0) == [(1, key)]
+    assert log.forget(key) == 100
+    assert log.since(3) == [(100, None)]
+    assert log.since(0) == [(100, key)]
     monkeypatch.setattr(invalidation, "_KEPT", 4)
     for _ in range(9):
         log.forget(key)
-    assert log._folder.numbers() == list(range(5, 11))
-    assert log.since(1) == [(10, None)]
+    assert log._folder.numbers() == list(range(105, 110))
+    assert log.since(100) == log.since(105) == [(109, None)]
+    assert log.since(108) == [(109, key)]
 
 
 def test_files_that_are_no_invalidations_are_passed_over(
