@@ -148,7 +148,7 @@ def test_only_keys_of_a_source_in_a_join_can_be_invalidated(tmp_path: Path, aske
     assert log.last() == 0
     asked.invalidate([(1, DAY)])
     asked.invalidate_all()
-    assert [number for number, _ in log.since(0)] == [1, 2]
+    assert len(log.since(0)) == 2
     assert log.since(0)[0][1].to_pylist() == [{"k": 1, "day": DAY}]
     assert log.since(1) == [(2, None)]
 
