@@ -209,9 +209,6 @@ class _Adbc(Database):
         schema = fetched(connection, f"SELECT * FROM {source} WHERE 1 = 0").schema
         return [_column(field, self._sql) for field in schema]
 
-    def _is_absent(self, error: Exception) -> bool:
-        return False  # the driver's message says so
-
     def _fetched(self, connection: Any, statement: str) -> pa.Table:
         return fetched(connection, statement)
 
@@ -273,12 +270,6 @@ class _Adbc(Database):
     def _count(self, connection: Any) -> int:
         rows = fetched(connection, f"SELECT count(*) FROM {self._from}")
         return int(rows.column(0)[0].as_py())
-
-    def _unique(self, connection: Any) -> list[list[str]]:
-        return []  # is_unique is what the user says
-
-    def _tables(self, connection: Any) -> list[str]:
-        return []  # a driver's list of all tables may be long
 
     def _may_pass(self, error: Exception) -> bool:
         return _status(error) in _MAY_PASS

@@ -62,9 +62,9 @@ class Database(Table):
     def _describe(self, connection: Any, source: str) -> list[Column]:
         """The columns of a table or query, given in the form that follows FROM."""
 
-    @abstractmethod
     def _is_absent(self, error: Exception) -> bool:
-        """Whether the driver's error means that there is no such table."""
+        """Whether the driver's error means that there is no such table, and does not say it."""
+        return False
 
     @abstractmethod
     def _fetched(self, connection: Any, statement: str) -> Any:
@@ -90,13 +90,13 @@ class Database(Table):
     def _count(self, connection: Any) -> int:
         """The approximate number of rows."""
 
-    @abstractmethod
     def _unique(self, connection: Any) -> list[list[str]]:
         """The columns of every unique key that the database guarantees."""
+        return []
 
-    @abstractmethod
     def _tables(self, connection: Any) -> list[str]:
-        """The names of all tables, for suggestions."""
+        """The names of all tables, for suggestions; none if there may be very many."""
+        return []
 
     @abstractmethod
     def _may_pass(self, error: Exception) -> bool:

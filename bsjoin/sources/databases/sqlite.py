@@ -146,9 +146,6 @@ class SQLite(Database):
             if hidden != 1
         ]
 
-    def _is_absent(self, error: Exception) -> bool:
-        return False  # it has no columns then
-
     def _named(self) -> tuple[str, str]:
         parts = self.target.table or ()
         return parts[-1], (parts[-2] if len(parts) > 1 else "main")
