@@ -38,7 +38,7 @@ Notebook.__module__ = "ipykernel.iostream"
 
 def seen(text: str) -> list[str]:
     """The lines that were shown, one after another."""
-    return re.findall(r"\[bsjoin [^\]\x1b]*\]", text)
+    return re.findall(r"\[bsjoin[^\]\x1b]*\]", text)
 
 
 def test_rows_are_counted_and_then_segments(
@@ -105,16 +105,17 @@ def test_a_build_shows_how_far_it_is_where_spark_does(
     monkeypatch.setattr(progress, "_SETTING", "spark.bsjoin.shown")
     df = spark.range(200_000).selectExpr("id AS k", "concat('name ', id) AS name")
 
-    def built(name: str, kind: type[io.StringIO] = Terminal) -> str:
-        out = kind()
+    def built(name: str | None, kind: type[io.StringIO] = Terminal) -> str:
+        out, path = kind(), None if name is None else tmp_path / name
         with monkeypatch.context() as patched:
             patched.setattr(sys, "stderr", out)
-            table = BatchTable.build(df, on="k", segment_bytes=1 << 20, path=tmp_path / name)
+            table = BatchTable.build(df, on="k", segment_bytes=1 << 20, path=path)
         assert table.stats().rows == 200_000
         return out.getvalue()
 
     with settings(spark, spark__bsjoin__shown="true"):
         texts = {kind: built(kind.__name__, kind) for kind in (Terminal, Notebook, io.StringIO)}
+        assert seen(built(None))[0].startswith("[bsjoin: ")  # without a path, without a name
         found: list[str] = []
         background = threading.Thread(target=lambda: found.append(built("behind")))
         background.start()

@@ -22,6 +22,7 @@ from pyspark.sql import SparkSession
 from bsjoin.errors import StoreError
 from bsjoin.spark.interrupts import is_waited_for
 from bsjoin.storage import Build
+from bsjoin.storage.temporary import is_temporary
 
 _SETTING = "spark.ui.showConsoleProgress"
 _AFTER_S = 2.0
@@ -95,7 +96,7 @@ def shown(spark: SparkSession, build: Build) -> Iterator[Progress]:
     """Show the progress of a build while it runs, if it takes long and somebody looks."""
     out = sys.stderr
     notebook = type(out).__module__.partition(".")[0] == "ipykernel"
-    name = f"bsjoin {_last(str(build.location))}"
+    name = "bsjoin" if is_temporary(build.location) else f"bsjoin {_last(str(build.location))}"
     if not (is_waited_for() and _is_wanted(spark, out, notebook=notebook)):
         yield _Unseen(build, out, notebook=notebook, name=name)
         return

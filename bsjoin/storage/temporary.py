@@ -16,6 +16,11 @@ def temporary_location() -> StorageLocation:
     return location
 
 
+def is_temporary(location: StorageLocation) -> bool:
+    """Whether it is such a folder of this process: its name says nothing to a user."""
+    return location.url in _folders
+
+
 def remove_temporary(location: StorageLocation) -> None:
     """Remove such a folder earlier, and let go of the lock that kept it from others."""
     location.remove("")
