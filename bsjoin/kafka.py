@@ -57,7 +57,8 @@ class RouteProgress:
         expired: rows that went to the dead letters.
         waiting_now: rows that wait after the micro-batch: those that it sent to the retry topics of
             its calls, and the records there that it has left unread, as far as the query reads
-            these topics; None (default) where it reads none, or in real-time mode. With the trigger
+            these topics; None (default) where it reads none, in real-time mode, and of one that a
+            restart repeats, for Spark does not tell what the topics have then. With the trigger
             ``availableNow`` and a limit, those that earlier micro-batches of the run have sent are
             missing.
     """
