@@ -175,3 +175,18 @@ def test_the_name_of_a_database_has_no_secret() -> None:
     names = {bsjoin.sources.sql(url, table="planes").database for url in urls}
     assert len(names) == 2
     assert not any("hidden" in name for name in names)
+
+
+def test_a_source_that_leaves_while_another_one_is_asked_is_forgotten(tmp_path: Path) -> None:
+    connection = SharedConnection(ConnectionSemaphore(tmp_path / "permits", 1))
+    one, other = Troubled(), Troubled()
+    connection.add(one)
+    connection.add(other)
+    with connection.used():
+        connection.remove(one)
+    assert connection._sources == [other]
+    with connection.used():
+        connection.remove(other)
+    assert connection._sources == []
+    assert other.closed == 1
+    assert not connection._slots.is_held

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator
 
 from bsjoin.cache import ConnectionSemaphore
@@ -25,6 +26,7 @@ class SharedConnection:
     def __init__(self, slots: ConnectionSemaphore):
         self._slots = slots
         self._sources: list[Source] = []
+        self._gone: deque[Source] = deque()
         self._busy = threading.Lock()
         self._last_used = 0.0
         self._watching = False
@@ -32,6 +34,7 @@ class SharedConnection:
     def add(self, source: Source) -> None:
         """Let a source use the connection from now on; all sources are of the same database."""
         with self._busy:
+            self._forget()
             if self._sources:
                 source.share_connection(self._sources[0])
             self._sources.append(source)
@@ -48,6 +51,7 @@ class SharedConnection:
                 yield
             finally:
                 self._last_used = time.monotonic()
+                self._forget()
                 if self._slots.is_wanted():
                     self._give_back()
 
@@ -56,14 +60,22 @@ class SharedConnection:
 
         A connection in use stays open, and is closed when it is idle.
         """
+        self._gone.append(source)
         if self._busy.acquire(blocking=False):
             try:
-                rest = [one for one in self._sources if one is not source]
-                if not rest and self._slots.is_held:
-                    self._give_back()
-                self._sources = rest
+                self._forget()
             finally:
                 self._busy.release()
+
+    def _forget(self) -> None:
+        """Forget the sources that were removed; the caller has the connection."""
+        rest = self._sources
+        while self._gone:
+            source = self._gone.popleft()
+            rest = [one for one in rest if one is not source]
+        if not rest and self._slots.is_held:
+            self._give_back()
+        self._sources = rest
 
     def _give_back(self) -> None:
         try:
