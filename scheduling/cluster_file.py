@@ -152,7 +152,7 @@ def _graph(parts: list[Part]) -> JobGraph:
             for key, size in to.items():
                 if (target := _plain("name", key)) not in tasks:
                     told = f"{where} sends to {target!r}, which is no operator; there are"
-                    raise _error(to, f"{told} {', '.join(tasks)}", key)
+                    raise _error(to, f"{told} {', '.join(tasks)}", target)
                 order.add(target, name)
                 pairs = [(one.id, other.id) for one in tasks[name] for other in tasks[target]]
                 with _whose(f"to of {where}", to):

@@ -120,6 +120,7 @@ def test_secrets_are_hidden_wherever_they_stand() -> None:
     assert scrubbed(
         "UID=me PWD=abc; {'token': 'abc', \"secret\":\"abc\"}, wrong password: it", ()
     ) == ("UID=me PWD=***; {'token': ***, \"secret\":***}, wrong password: it")
+    assert scrubbed("Authorization=Bearer abc x", ()) == "Authorization=*** x"
     told = (
         "{'aws_secret_access_key': '%s', 'Authorization': '%s'} s3a.secret.key=%s access_key_id=me"
     )

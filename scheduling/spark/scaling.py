@@ -295,7 +295,7 @@ class Scaling(_Follower):
         last = f"last step: {self.steps[-1].reason}" if self.steps else "no step yet"
         return (
             f"scaler {one.scaler.name}, {one.bounds.least} to {one.bounds.most} executors of "
-            f"{one.each} cores, tasks: {one.tasks or 'unknown'}\n"
+            f"{one.each * self._cpus} cores, tasks: {one.tasks or 'unknown'}\n"
             f"{one.state}: {one.requests} requests, last {one.requested or None}\n"
             f"load: {self.load or 'nothing measured'}\n{f'not scaled: {why}' if why else last}"
         )

@@ -267,6 +267,7 @@ WRONG = [
     (12, "parallelism: 2", "parallelism: 2.5", "operator 'map': parallelism=2.5"),
     (14, "to:\n      sink: 100", "to: 3", "to of operator 'map' is 3"),
     (15, "sink: 100", "sank: 100", "sends to 'sank', which is no operator"),
+    (15, "sink: 100", "7: 100", "sends to '7', which is no operator"),
     (15, "sink: 100", "map: 100", "map -> map"),
     (16, "preferred: [a]", "preferred: a", "operator 'sink': preferred='a'"),
     (18, "[0.5, 0.3, 0.2]", "[0.5, 0.3, a]", "cost: weights=(0.5, 0.3, 'a')"),
