@@ -26,6 +26,8 @@ _log = logging.getLogger("bsjoin")
 
 _MAX_BYTES = 1 << 30
 _KEPT = 10_000  # who has not read so many for so long forgets all keys
+_AT_ONCE = 100  # as many older ones are removed: of a store each takes requests of its own
+_STEP_US = 10_000_000  # of the clock, for numbers that have nine digits
 
 # The logs of this application's joins, by the token of their source.
 _registered: dict[str, list[InvalidationLog]] = {}
@@ -54,8 +56,8 @@ class InvalidationLog:
             batch = pa.RecordBatch.from_arrays(columns, schema=keys.schema)
             content = batch.serialize().to_pybytes()
         # After the folder was cleaned the numbers are not those of before.
-        number = self._folder.append(content, first=now_us() // 60_000_000)
-        if number % _KEPT == 0:
+        number = self._folder.append(content, first=now_us() // _STEP_US)
+        if number % _AT_ONCE == 0:
             with contextlib.suppress(OSError, StoreError):  # the next time
                 numbers = self._folder.numbers()
                 self._folder.sweep(one for one in numbers if one <= number - _KEPT)

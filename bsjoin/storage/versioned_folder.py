@@ -175,12 +175,17 @@ class VersionedFolder:
         return content
 
     def append(self, content: bytes, first: int = 1) -> int:
-        """Publish an entry without an activation time; its number, that of the first one given."""
+        """Publish an entry without an activation time; its number, that of the first one given.
+
+        It is greater than those of others that were there before, whatever their first one was.
+        """
         last = self.last()
         number = last + 1 if last else first
         while not self.location.create(self.name(number), content):
             number += 1
-        return number
+        if last or self.last() <= number:
+            return number
+        return self.append(content)  # after another's first one, which may have been read
 
     def publish(
         self,

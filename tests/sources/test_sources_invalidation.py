@@ -27,7 +27,7 @@ KEY = (-1, "ä", b"\x00", Decimal("1.25"), datetime(2026, 1, 1, tzinfo=UTC), 0.5
 
 @pytest.fixture
 def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> InvalidationLog:
-    monkeypatch.setattr(invalidation, "now_us", lambda: 60_000_000)  # the first number is 1
+    monkeypatch.setattr(invalidation, "now_us", lambda: 10_000_000)  # the first number is 1
     return InvalidationLog(StorageLocation.of(tmp_path), KEYS)
 
 
@@ -132,17 +132,29 @@ def test_an_invalidation_that_was_removed_is_one_of_all_keys(
     for path in tmp_path.iterdir():
         path.unlink()
     assert log.since(3) == [(0, None)]
-    monkeypatch.setattr(invalidation, "now_us", lambda: 6_000_000_000)
+    monkeypatch.setattr(invalidation, "now_us", lambda: 1_000_000_000)
     key = key_table([KEY], KEYS, "keys")
     assert log.forget(key) == 100
     assert log.since(3) == [(100, None)]
     assert log.since(0) == [(100, key)]
     monkeypatch.setattr(invalidation, "_KEPT", 4)
+    monkeypatch.setattr(invalidation, "_AT_ONCE", 2)
     for _ in range(9):
         log.forget(key)
     assert log._folder.numbers() == list(range(105, 110))
     assert log.since(100) == log.since(105) == [(109, None)]
     assert log.since(108) == [(109, key)]
+
+
+def test_the_first_ones_by_two_clocks_are_both_read(
+    log: InvalidationLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both have found the folder empty; the greater number has been read."""
+    log.location.create(log._folder.name(5), b"")
+    found, last = [0], VersionedFolder.last
+    monkeypatch.setattr(VersionedFolder, "last", lambda one: found.pop() if found else last(one))
+    assert log.forget(None) == 6
+    assert log.since(5) == [(6, None)]
 
 
 def test_files_that_are_no_invalidations_are_passed_over(
