@@ -47,7 +47,8 @@ def redis(
     COMMAND, CLUSTER SLOTS, CLUSTER SHARDS and INFO.
 
     Args:
-        url: ``redis://user:password@host:6379/0``, ``rediss://...`` for TLS, or
+        url: ``redis://user:password@host:6379/0``, ``rediss://...`` for TLS, which compares the
+            host's name with its certificate (in a cluster from version 6 of ``redis`` on), or
             ``unix:///path?db=0``. For a cluster any of its nodes, without a database. Sentinels are
             not asked: give the address of a replica.
         key: the pattern of the Redis keys, such as ``"customer:{customer_id}"``, with the names of

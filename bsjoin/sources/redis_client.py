@@ -72,7 +72,8 @@ class RedisClient:
                 "socket_timeout": self._timeout_s,
                 "socket_connect_timeout": self._timeout_s,
             }
-            if self._address.scheme == "rediss" and "ssl_cert_reqs" not in self._address.options:
+            options = self._address.options
+            if self._address.scheme == "rediss" and options.get("ssl_cert_reqs") != "none":
                 settings["ssl_check_hostname"] = True  # which version 5 of the library does not
             client = self._cluster(settings) if self.is_cluster else self._server(settings)
             self._session.hold(client)

@@ -183,7 +183,8 @@ def test_the_address_of_a_cluster_has_a_host_and_no_number_of_a_database() -> No
 
 
 def test_the_name_of_a_host_is_compared_with_its_certificate() -> None:
-    for url, checks in (("rediss://host", True), ("rediss://host?ssl_cert_reqs=none", None)):
+    for reqs, checks in (("", True), ("required", True), ("none", None)):
+        url = "rediss://host" + f"?ssl_cert_reqs={reqs}" * bool(reqs)
         client = RedisClient(address_of(url, (), ("rediss",)), url, 1.0, "it")
         given = client.run(lambda made: made.connection_pool.connection_kwargs)
         assert given.get("ssl_check_hostname") is checks
