@@ -97,6 +97,12 @@ def test_another_plan_has_another_fingerprint(spark: SparkSession, source: Path)
     found_of_types = {identity(df.select("k")).fingerprint for df in plans}
     assert None not in found_of_types
     assert len(found_of_types) == 2
+    write_parquet(source.parent / "lists" / "0.parquet", k=pa.array([1, 2]), tags=[["a"], ["A"]])
+    lists = spark.read.parquet(str(source.parent / "lists"))
+    cased_list = "CAST(tags AS ARRAY<STRING COLLATE UTF8_LCASE>)"
+    compared = ("tags = tags", f"{cased_list} = {cased_list}")
+    found_of_lists = [identity(lists.where(one).select("k")).fingerprint for one in compared]
+    assert [one is None for one in found_of_lists] == [False, True]
     zone, by_number = "spark.sql.session.timeZone", "spark.sql.parquet.fieldId.read.enabled"
     for settings in ({zone: "Asia/Tokyo"}, {by_number: "true"}):
         with configured(spark, settings):

@@ -114,6 +114,8 @@ def _is_certain(node: dict[str, Any]) -> bool:
     if name == "Literal":
         kind = str(node["dataType"])
         return kind in _VALUES or kind.startswith("decimal(")
+    if name == "Cast":
+        return isinstance(node["dataType"], str)  # else Spark leaves it out of texts
     return name != "Join" or node.get("joinType") is not None
 
 

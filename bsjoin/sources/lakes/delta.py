@@ -107,7 +107,8 @@ class _Delta(LakeTable):
     missing = "TableNotFoundError"
     stay = ("DeltaProtocolError", "SchemaMismatchError", "TypeError")
     lasting = re.compile(
-        "Unsupported table features|Kernel error: Unsupported|catalog-managed|Cannot cast column"
+        "Unsupported table features|Kernel error: Unsupported|catalog-managed table|"
+        "Cannot cast column"
     )
 
     def __init__(self, path: str, options: dict[str, str], *given: Any) -> None:

@@ -199,6 +199,8 @@ class LakeTable(Table):
 
     def _renamed(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
         """Those of some columns that are not read by their names; another one may have got one."""
+        if self._known == self._there:  # as for nearly each look-up
+            return
         found = names_in(self._known, self._there)
         for name in names:
             for known in self._known.numbers:
@@ -240,9 +242,9 @@ class LakeTable(Table):
             return table
         else:
             table = run_with_timeout(_LONGEST_S, partial(self._renewed, table), repr(self))
+        self._session.hold(table)  # closed if what follows fails
         self._present = {name: dtype for name, dtype, _ in self._columns(table)}
         self._there = Columns(*self._numbers(table))
-        self._session.hold(table)
         self._renewed_at, self._was_open = now, True
         return table
 
