@@ -11,6 +11,8 @@ from scheduling.model.checks import Checked, Positive, Share, SomeShare, rising
 class Load(Checked):
     """The load of a job in a window; what is not known is None, never 0.
 
+    A core is what one task has: with ``spark.task.cpus=2`` two of its executor.
+
     Args:
         seconds: the length of the window.
         arrival: rows per second that arrived, smoothed; None: the source hides it.
