@@ -26,7 +26,7 @@ _PAIR = re.compile(
     r"((?:password|passwd|pwd|secret|token|authorization|"
     r"(?:access|account|api|auth|private|secret|shared)[-_.]?(?:access[-_.]?)?key)"
     r"(?:\s*=|['\"]\s*[:=])\s*)"
-    r"('[^']*'|\"[^\"]*\"|(?:(?:bearer|basic)\s+)?[^\s&;]+)",
+    r"(b?'[^']*'|b?\"[^\"]*\"|(?:(?:bearer|basic)\s+)?[^\s&;]+)",
     re.IGNORECASE,
 )
 _HOST = re.compile(r"(?:\[[^]]*\]|[^:@]*)(?::\d*)?")  # and its port

@@ -127,6 +127,7 @@ def test_secrets_are_hidden_wherever_they_stand() -> None:
     assert scrubbed(told % ("abc", "Bearer abc", "abc"), ()) == told.replace("'%s'", "%s") % (
         ("***",) * 3
     )
+    assert scrubbed("{b'Authorization': b'Bearer abc'}", ()) == "{b'Authorization': ***}"
 
 
 def test_options_sources_and_plans_show_no_secret() -> None:
