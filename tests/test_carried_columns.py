@@ -121,6 +121,9 @@ def test_the_watermark_of_a_stored_micro_batch_is_not_kept(
 ) -> None:
     metadata = {"spark.watermarkDelayMs": 60_000, "a": 1}
     at = F.timestamp_seconds("id").alias("at", metadata=metadata)
-    table = BatchTable.build(spark.range(3).select("id", at), on="id", path=str(tmp_path / "t"))
+    given = spark.range(3).select("id", at).select("*", F.struct("at").alias("inside"))
+    assert given.schema.json().count("watermarkDelayMs") == 2
+    table = BatchTable.build(given, on="id", path=str(tmp_path / "t"))
     for df in (table.join(spark.range(3)), table.to_df(spark)):
         assert df.schema["at"].metadata == {"a": 1}
+        assert "watermarkDelayMs" not in df.schema.json()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -185,12 +186,17 @@ def schema_of(manifest: Manifest) -> T.StructType:
     """
     try:
         # Nothing else comes here than what the store has read strictly before.
-        schema = T.StructType.fromJson(json.loads(manifest.spark_schema))
+        return T.StructType.fromJson(
+            json.loads(manifest.spark_schema, object_hook=_without_watermark)
+        )
     except (AssertionError, KeyError, PySparkException, ValueError) as error:
         raise TableNotFoundError(
             f"version {manifest.version} of the table has a type that this version of Spark does "
             f"not know: {error}. Use the version that it was built with, or build it again"
         ) from error
-    for field in schema:  # The watermark of the stream whose micro-batch was stored.
-        field.metadata.pop("spark.watermarkDelayMs", None)
-    return schema
+
+
+def _without_watermark(found: dict[str, Any]) -> dict[str, Any]:
+    """An object of JSON without the watermark of the stream whose micro-batch was stored."""
+    found.pop("spark.watermarkDelayMs", None)
+    return found

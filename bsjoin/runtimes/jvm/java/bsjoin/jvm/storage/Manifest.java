@@ -164,10 +164,9 @@ public final class Manifest {
     createdAtUs = whole(node, "created_at_us");
     readAtUs = createdAtUs - Math.round(node.path("build_s").asDouble(0) * 1e6);
     JsonNode schema = JSON.readTree(node.path("spark_schema").asText());
-    for (JsonNode field : schema.path("fields")) {
-      if (field.path("metadata") instanceof ObjectNode metadata) {
-        metadata.remove("spark.watermarkDelayMs"); // of the stream whose micro-batch was stored
-      }
+    // Of the stream whose micro-batch was stored; structs may have it inside, too.
+    for (JsonNode metadata : schema.findParents("spark.watermarkDelayMs")) {
+      ((ObjectNode) metadata).remove("spark.watermarkDelayMs");
     }
     // Written again: another reader may read the text in another way than was checked. A type of a
     // user names a class, which Spark would load to run its constructor.
