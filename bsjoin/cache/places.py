@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bsjoin.errors import StoreError
 from bsjoin.host import HostFolder, HostRoot
+from bsjoin.host.processes import ProcessId
 
 _MEMORY = Path("/dev/shm")
 _ROOM_BYTES = 1 << 30
@@ -47,7 +48,8 @@ def remove_at_exit(token: str, base: str | None) -> None:
 
 
 def _name(token: str) -> str:
-    return f"cache-{token}"
+    # Its times are by a clock that begins with the machine, and a disk may outlive that.
+    return f"cache-{token}-{ProcessId.of(os.getpid()).machine}"
 
 
 def _root(base: str | None) -> HostRoot:

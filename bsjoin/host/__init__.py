@@ -3,7 +3,7 @@
 ::
 
     <parent>/bsjoin-<uid>/      of this user, mode 0700; locked while a folder is found or swept
-                cache-<token>/          share-locked by every process that uses it; or a link to it
+                cache-<token>-<boot>/   share-locked by every process that uses it; or a link to it
             owners/parent-<id>  the process for which it is kept while no process uses it
 
 Independent of tables, caches and Spark (docs/decisions/0011-host-folders.md).

@@ -13,11 +13,13 @@ import pytest
 
 from bsjoin.cache import cache_folder, places
 from bsjoin.errors import StoreAccessError
+from bsjoin.host import processes
 
 
 def test_a_cache_is_stored_in_the_folder_of_its_options(tmp_path: Path) -> None:
     folder = cache_folder("x", str(tmp_path / "cache"))
-    assert folder.path == tmp_path / "cache" / f"bsjoin-{os.geteuid()}" / "cache-x"
+    assert folder.path.parent == tmp_path / "cache" / f"bsjoin-{os.geteuid()}"
+    assert folder.path.name.startswith("cache-x-")
     assert cache_folder("x", str(tmp_path / "cache")).path == folder.path
     folder.path.chmod(0o777)
     with pytest.raises(StoreAccessError, match="mode 0777"):
@@ -47,4 +49,14 @@ def test_the_room_in_memory_decides_once(tmp_path: Path, monkeypatch: pytest.Mon
         for number in range(20):
             found = list(threads.map(lambda name: cache_folder(name, None).path, [str(number)] * 8))
             assert len(set(found)) == 1
-            assert len([*tmp_path.rglob(f"cache-{number}")]) == 1 + (temporary in found[0].parents)
+            there = [*tmp_path.rglob(f"cache-{number}-*")]
+            assert len(there) == 1 + (temporary in found[0].parents)
+
+
+def test_a_cache_from_before_the_machine_was_started_is_not_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its times are by a clock that begins then: rows would live for as long as it ran before."""
+    before = cache_folder("x", str(tmp_path))
+    monkeypatch.setattr(processes, "_machine", lambda: "another")
+    assert cache_folder("x", str(tmp_path)).path != before.path
