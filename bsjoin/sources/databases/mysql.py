@@ -87,6 +87,7 @@ class MySQL(Database):
     def _open(self) -> Any:
         pymysql = driver("pymysql", "mysql")
         address, target = self.target.address, self.target
+        given = options_of(address)
         connection = pymysql.connect(
             host=address.host or "localhost",
             port=address.port or 3306,
@@ -98,9 +99,12 @@ class MySQL(Database):
             connect_timeout=max(1, round(target.connect_timeout_s)),
             read_timeout=max(1, round(target.timeout_s)),
             write_timeout=max(1, round(target.timeout_s)),
-            **options_of(address),
+            **given,
         )
         try:
+            if "ssl_ca" in given and not (given.get("ssl_disabled") or connection._secure):
+                # PyMySQL 1.1 goes on without; newer ones do not.
+                raise pymysql.OperationalError(2026, "ssl_ca= asks for TLS, which the server lacks")
             with connection.cursor() as cursor:
                 cursor.execute(_SETTINGS)
                 cursor.execute("SET SESSION TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
