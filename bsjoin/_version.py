@@ -13,6 +13,8 @@ NEEDED = {
 }
 """The packages that workers import, and the oldest version of each."""
 
+OLDEST_SPARK = "4.1"
+
 
 def is_older(version: str, least: str) -> bool:
     """Whether a version of a package or of Spark is older than another one, by two numbers.

@@ -19,7 +19,7 @@ from urllib.parse import urlsplit
 
 from bsjoin._secrets import scrubbed
 from bsjoin._show import columns, in_bytes
-from bsjoin._version import NEEDED, __version__, is_older
+from bsjoin._version import NEEDED, OLDEST_SPARK, __version__, is_older
 from bsjoin.commands.answer import Answer
 from bsjoin.commands.starting import message_of, remote, secrets_in_words, session
 from bsjoin.errors import BSJoinError
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ROOM_BYTES = 1 << 30
-_PACKAGES = {**NEEDED, "sortedcontainers": "2.4", "pyspark": "4.1", "pandas": "2.2.2"}
+_PACKAGES = {**NEEDED, "sortedcontainers": "2.4", "pyspark": OLDEST_SPARK, "pandas": "2.2.2"}
 _JAVAS = (17, 21)
 _ANSWERS_S = 10.0
 """How long a Java, or a Connect server's port, may take to answer."""

@@ -17,11 +17,9 @@ from bsjoin.spark.leaves import (
     is_metadata,
     leaves_of,
 )
-from bsjoin.storage.lake_columns import Columns
+from bsjoin.storage.lake_columns import DELTA_NUMBER, Columns
 
 _log = logging.getLogger("bsjoin")
-
-_NUMBER = "delta.columnMapping.id"
 
 
 def columns_of(leaf: Leaf) -> Columns:
@@ -33,7 +31,7 @@ def columns_of(leaf: Leaf) -> Columns:
         if isinstance(leaf, DeltaTable):
             metadata = leaf.snapshot().metadata()
             fields = json.loads(str(metadata.schemaString()))["fields"]
-            numbers = {one["name"]: one["metadata"].get(_NUMBER) for one in fields}
+            numbers = {one["name"]: one["metadata"].get(DELTA_NUMBER) for one in fields}
             return Columns(str(metadata.id()), numbers)
         table = _iceberg(leaf)
         return Columns() if table is None else _of_schema(table, table.schema())

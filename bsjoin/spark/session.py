@@ -15,11 +15,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, is_remote
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin._version import is_older
+from bsjoin._version import OLDEST_SPARK, is_older
 from bsjoin.errors import ArgumentError
 from bsjoin.spark import compat
-
-_OLDEST = "4.1"
 
 
 def too_old(version: str) -> str | None:
@@ -28,9 +26,9 @@ def too_old(version: str) -> str | None:
     >>> too_old("4.0.2"), too_old("4.10.0-SNAPSHOT")
     ('bsjoin needs Spark 4.1 or newer: upgrade Spark 4.0.2', None)
     """
-    if not is_older(version, _OLDEST):
+    if not is_older(version, OLDEST_SPARK):
         return None
-    return f"bsjoin needs Spark {_OLDEST} or newer: upgrade Spark {version}"
+    return f"bsjoin needs Spark {OLDEST_SPARK} or newer: upgrade Spark {version}"
 
 
 def is_dataframe(thing: object) -> bool:

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+DELTA_NUMBER = "delta.columnMapping.id"
+"""The metadata of a column of Delta that has its number."""
+
 
 @dataclass(frozen=True)
 class Columns:

@@ -25,14 +25,17 @@ operators:
 """
 
 
-def test_the_command_line_replays_table_3(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Where a test writes a cluster."""
+    return tmp_path / "cluster.yaml"
+
+
+def test_the_command_line_replays_table_3(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         f"  - {{id: {name}, tuples: 1000000, cost: {0.1 + rank / 100}}}"
         for rank, name in enumerate(RANKS)
     ]
-    file = tmp_path / "cluster.yaml"
     file.write_text(TABLE_4.replace("WORKERS", "\n".join(sorted(rows))))
     assert main(["plan", "--policy", "cetsa", "--seconds", "205", str(file)]) == 0
     told = capsys.readouterr().out
@@ -51,9 +54,8 @@ def test_the_command_line_replays_table_3(
 
 
 def test_what_the_command_line_says_of_jobs_that_do_not_fit_or_have_no_history(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "cluster.yaml"
     file.write_text(
         "workers: [{id: a, slots: 1, cpu_cores: 1, memory_mb: 100}]\n"
         "operators: [{name: map, parallelism: 2}]\n"
@@ -67,7 +69,7 @@ def test_what_the_command_line_says_of_jobs_that_do_not_fit_or_have_no_history(
     assert "warning: lba-ce fell back to round-robin: no worker has" in capsys.readouterr().err
     assert main(["plan", "--policy", "spread", str(file)]) == 0
     assert capsys.readouterr().err == ""
-    assert main(["plan", str(tmp_path / "none.yaml")]) == 2
+    assert main(["plan", str(file.with_name("none.yaml"))]) == 2
     assert "cannot be read" in capsys.readouterr().err
 
 
@@ -126,9 +128,8 @@ def test_a_value_of_a_worker_goes_before_that_of_its_price_alone() -> None:
 
 
 def test_the_file_s_prices_of_bytes_and_what_others_reserve_count(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "cluster.yaml"
     file.write_text(
         "workers:\n"
         "  - {id: a, slots: 1, cpu_cores: 4, memory_mb: 9, price_per_s: 1}\n"
@@ -191,13 +192,12 @@ def test_the_first_price_that_matches_counts_by_id_or_host(tmp_path: Path) -> No
 
 
 def test_the_example_can_be_planned_explained_and_simulated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    file: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert main(["example"]) == 0
     example = capsys.readouterr().out
     shipped = Path(__file__).parents[2] / "examples" / "cluster.yaml"
     assert shipped.read_text() == example
-    file = tmp_path / "cluster.yaml"
     file.write_text(example)
     assert main(["plan", str(file)]) == 0
     assert main(["explain", str(file)]) == 0
@@ -274,8 +274,7 @@ WRONG = [
 ]
 
 
-def test_an_error_of_a_file_names_the_line_and_the_field(tmp_path: Path) -> None:
-    file = tmp_path / "cluster.yaml"
+def test_an_error_of_a_file_names_the_line_and_the_field(file: Path) -> None:
     file.write_text(LINES)
     assert [worker.id for worker in read(file).snapshot.workers] == ["a", "b"]
     for line, old, new, field in WRONG:

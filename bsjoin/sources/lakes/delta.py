@@ -21,13 +21,14 @@ from bsjoin.sources.drivers import driver
 from bsjoin.sources.lakes import delta_files
 from bsjoin.sources.lakes.delta_files import DeltaColumn
 from bsjoin.sources.lakes.delta_log import changed_files
-from bsjoin.sources.lakes.delta_schema import NUMBER, PHYSICAL, columns_in, other_to_spark
+from bsjoin.sources.lakes.delta_schema import PHYSICAL, columns_in, other_to_spark
 from bsjoin.sources.lakes.lake_table import LakeTable
 from bsjoin.sources.lakes.lake_versions import LakeChanges
 from bsjoin.sources.lakes.ranges import Ranges
 from bsjoin.sources.protocol import Source
 from bsjoin.sources.table import Declared
 from bsjoin.sources.types import sparkable
+from bsjoin.storage.lake_columns import DELTA_NUMBER
 from bsjoin.storage.source_version import SourceVersion
 from bsjoin.values.plain import plain
 
@@ -192,7 +193,7 @@ class _Delta(LakeTable):
 
     def _numbers(self, table: Any) -> tuple[str, dict[str, int | None]]:
         schema = json.loads(table.schema().to_json())
-        numbers = {one.name: one.metadata.get(NUMBER) for one in columns_in(schema)}
+        numbers = {one.name: one.metadata.get(DELTA_NUMBER) for one in columns_in(schema)}
         return str(table.metadata().id), numbers
 
     def _changed(

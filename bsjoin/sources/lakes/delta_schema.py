@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-NUMBER, PHYSICAL = "delta.columnMapping.id", "delta.columnMapping.physicalName"
+PHYSICAL = "delta.columnMapping.physicalName"
 
 _READ = re.compile(
     "string|long|integer|short|byte|float|double|boolean|binary|date|timestamp(_ntz)?|decimal.*"
