@@ -50,10 +50,13 @@ _LINGER_MS = {10_000: 2}  # by rate; else 0
 # The broker's clock has whole milliseconds. A record each millisecond would be sent at one part of
 # it, and all latencies be that part and a whole number. A little slower, it falls on every part.
 _DRIFT = 0.997
-# Of the counted time, for the spread of the figures; turns are short, since a query's own latencies
-# drift by a tenth in some ten seconds.
-_PARTS = {_REAL_TIME: 3, _BATCHES: 9}
-_SETTLES_S = 0.3  # after which a new producer is connected; what it sends before is not counted
+# A query's own latencies drift by a tenth in some ten seconds, as much as is looked for: turns are
+# short, and twice as many where the bound is half as wide.
+_TURNS, _OF_ROUTE, _TURN_S = 20, 40, 2.0
+_TOGETHER = {50: 1, 99: 5}  # turns that a quantile is of: not each has its pause of the collector
+_SETTLES_S = 1.0  # after which a new producer is connected; what it sends before is not counted
+# When no more records come, the last micro-batch waits for some (fetch.max.wait.ms), half a second.
+_ENDS_S = 0.2
 _LIMIT_S = 180.0
 # Spark's usual way to write a checkpoint asks Hadoop for the status of links. Of a local folder it
 # learns that from programs (stat, chmod): a third of what a micro-batch takes. Others need none.
@@ -62,21 +65,31 @@ _CHECKPOINTS = {
     "checkpointing.FileSystemBasedCheckpointFileManager"
 }
 _NOTE = (
-    "Quantiles of each part of the time. Topics with one partition. In real-time mode two ways at "
-    "once, over one topic; in micro-batches in turns."
+    "Medians of each turn, p99 of each five. Topics with one partition. In real-time mode two ways "
+    "at once, over one topic; in micro-batches one after the other."
 )
 _VALUE = "to_json(struct(given.sent_us, name))"
 
 Way = Callable[[DataFrame, str], DataFrame]
 """Takes records, and the topic for the results; gives what the sink is to send."""
-Parts = list[list[float]]
-"""Milliseconds of the records of each part of the time."""
+Turns = list[list[float]]
+"""Milliseconds of the records of each turn."""
 
 
-def run(context: Context) -> Outcome:
-    """Latencies of both modes; quick: one rate, a few seconds, the smallest table."""
+def real_time(context: Context) -> Outcome:
+    """Latencies in real-time mode; quick: one rate, a few seconds, the smallest table."""
+    return _run(context, _REAL_TIME)
+
+
+def batches(context: Context) -> Outcome:
+    """Latencies in micro-batches; quick: one rate, a few seconds, the smallest table."""
+    return _run(context, _BATCHES)
+
+
+def _run(context: Context, mode: str) -> Outcome:
     rates: tuple[int, ...] = context.pick((200,), (1_000, 10_000))
-    seconds = context.pick((2.0, 3.0), (20.0, 30.0))
+    # What Spark generates for a query is compiled while it runs, again for each query.
+    warm_s = context.pick(2.0, 20.0) * (2 if mode == _BATCHES else 1)
     figures: list[Figure] = []
     found: dict[str, Times] = {}
     supervisor.start()
@@ -84,27 +97,27 @@ def run(context: Context) -> Outcome:
         # In real-time mode each query holds a slot for its partition.
         spark = spark_session("5g", master="local[8]", jars=_kafka.connector_jars())
         ways = _ways(spark, context.data, context.pick(_ROWS[:1], _ROWS))
-        for mode, rate in product((_REAL_TIME, _BATCHES), rates):
-            if (mode, rate) == (_BATCHES, rates[0]):
-                # The JVM compiles what plans a micro-batch after hundreds of them: before that each
-                # takes twice as long, and longer the more there is to plan. A thousand are enough.
-                _measured(spark, address, ways, mode, rate, 2 * seconds[0] * len(ways), 0.0)
-            for group in context.pick(_QUICK, _FULL):
-                chosen = {way: ways[way] for way in group}
-                # What Spark generates for a query is compiled while it runs, again for each query.
-                warm_s = seconds[0] * (2 if mode == _BATCHES else 1)
-                parts = _measured(spark, address, chosen, mode, rate, warm_s, seconds[1])
-                for percent in (50, 99):
-                    name = f"{mode}, {rate:,} records/s: p{percent}"
-                    times = {
-                        way: [float(np.percentile(part, percent)) for part in some]
-                        for way, some in parts.items()
-                    }
-                    figures.append(_figure(name, times))
-                    found[f"{name}, {group[1]}"] = times
-                    told = ", ".join(f"{way} {times[way]}" for way in group)
-                    context.say(f"  {name}, ms: {told}")
-    return outcome("Kafka to Kafka: latency of a record", found, figures, _NOTE, "ms")
+        if mode == _BATCHES:
+            # The JVM compiles what plans a micro-batch after hundreds of them: before that each
+            # takes twice as long, and longer the more there is to plan. A thousand are enough.
+            _measured(spark, address, ways, mode, rates[0], warm_s * len(ways), 0)
+        for rate, group in product(rates, context.pick(_QUICK, _FULL)):
+            chosen = {way: ways[way] for way in group}
+            count = context.pick(3, _OF_ROUTE if _ROUTED in group else _TURNS)
+            turns = _measured(spark, address, chosen, mode, rate, warm_s, count)
+            for percent, together in _TOGETHER.items():
+                name = f"{rate:,} records/s: p{percent}"
+                times = {
+                    way: [
+                        float(np.percentile(np.concatenate(some[n : n + together]), percent))
+                        for n in range(0, count, together)
+                    ]
+                    for way, some in turns.items()
+                }
+                figures.append(_figure(name, times, mode))
+                found[f"{name}, {group[1]}"] = times
+                context.say(f"  {name}, ms: {', '.join(f'{way} {times[way]}' for way in group)}")
+    return outcome(f"Kafka to Kafka, {mode}: latency of a record", found, figures, _NOTE, "ms")
 
 
 def _ways(spark: SparkSession, data: Path, sizes: tuple[int, ...]) -> dict[str, Way]:
@@ -144,26 +157,25 @@ def _sent(df: DataFrame) -> DataFrame:
 
 def _measured(
     spark: SparkSession, address: str, ways: Mapping[str, Way], mode: str, rate: int,
-    warm_s: float, counted_s: float,
-) -> dict[str, Parts]:  # fmt: skip
-    """The latencies of some ways: at once, or in turns."""
-    parts = _PARTS[mode]
+    warm_s: float, count: int,
+) -> dict[str, Turns]:  # fmt: skip
+    """The latencies of some ways: at once, or one after the other, so many times."""
     run, linger_ms = f"{mode}-{rate}-{time.monotonic_ns()}", _LINGER_MS.get(rate, 0)
-    turns = [[*ways]] if mode == _REAL_TIME else [[way] for way in ways]
-    sources = {way: f"records-{n}-{run}" for n, turn in enumerate(turns) for way in turn}
+    groups = [[*ways]] if mode == _REAL_TIME else [[way] for way in ways]
+    sources = {way: f"records-{n}-{run}" for n, group in enumerate(groups) for way in group}
     sinks = {way: f"sink-{n}-{run}" for n, way in enumerate(ways)}
     _kafka.create(address, dict.fromkeys(sources.values(), 1))
     _kafka.create(address, dict.fromkeys(sinks.values(), 1), _kafka.APPENDED)
     queries: list[StreamingQuery] = []
     sent, begins = dict.fromkeys(ways, 0), {way: list[int]() for way in ways}
 
-    def send(turn: list[str], at: int, seconds: float) -> None:
-        count = _kafka.send(address, sources[turn[0]], _record, at * _DRIFT, seconds, linger_ms)
-        for way in turn:
-            sent[way] += count
+    def send(group: list[str], at: int, seconds: float) -> None:
+        more = _kafka.send(address, sources[group[0]], _record, at * _DRIFT, seconds, linger_ms)
+        for way in group:
+            sent[way] += more
 
-    def wait(turn: list[str]) -> None:
-        _wait(address, {sinks[way]: sent[way] for way in turn}, queries)
+    def wait(group: list[str]) -> None:
+        _wait(address, {sinks[way]: sent[way] for way in group}, queries)
 
     with tempfile.TemporaryDirectory() as folder, configured(spark, _CHECKPOINTS):
         try:
@@ -172,18 +184,18 @@ def _measured(
                 to = {"topic": sink, "checkpointLocation": f"{folder}/{sink}"}
                 to["kafka.linger.ms"] = str(linger_ms)
                 queries.append(_started(rows, address, to, mode))
-            for turn in turns:
-                send(turn, 10, 1)
-                wait(turn)  # they begin slowly
-                send(turn, rate, warm_s / len(turns))
-            for part in range(parts):
-                for turn in turns[:: 1 - 2 * (part % 2)]:
-                    wait(turn)  # until none is behind
+            for group in groups:
+                send(group, 10, 1)
+                wait(group)  # they begin slowly
+                send(group, rate, warm_s / len(groups))
+                wait(group)
+            for turn in range(count):
+                for group in groups[:: 1 - 2 * (turn % 2)]:
                     begun_us = time.time_ns() // 1000 + round(_SETTLES_S * 1e6)
-                    for way in turn:
+                    for way in group:
                         begins[way].append(begun_us)
-                    send(turn, rate, _SETTLES_S + counted_s / parts)
-                    wait(turn)
+                    send(group, rate, _SETTLES_S + _TURN_S + _ENDS_S)
+                    wait(group)  # until none is behind
         finally:
             for query in queries:
                 query.stop()
@@ -224,35 +236,30 @@ def _wait(address: str, records: Mapping[str, int], queries: list[StreamingQuery
             time.sleep(0.1)
 
 
-def _latencies(address: str, way: str, topic: str, begins: list[int], sent: int) -> Parts:
-    """Milliseconds of the records that were sent in each part of the counted time.
-
-    A part ends before the next one settles, which is 0.3 s after it ``begins`` in microseconds.
-    """
+def _latencies(address: str, way: str, topic: str, begins: list[int], sent: int) -> Turns:
+    """Milliseconds of the records that were sent in each turn, which ``begins`` in microseconds."""
     messages = _kafka.read(address, topic)
     told = {(message.key(), message.value()) for message in messages}
     if len(messages) != sent or len(told) != sent:  # one may be lost, and another there twice
         raise AssertionError(f"{way}: {len(messages)} records, {len(told)} different, of {sent}")
     times = next((rows // _ROWS[0] for rows, name in _OURS.items() if name == way), 1)
-    settles_us = round(_SETTLES_S * 1e6)
-    parts: Parts = [[] for _ in begins]
+    turns: Turns = [[] for _ in begins]
     for message in messages:
         key, value = int(message.key()), json.loads(message.value())
         if value["name"] != f"name {0 if way in (_COPY, _AGAIN) else key * times}":
             raise AssertionError(f"{way}: the record of {key} has {value}")
         since_us = value["sent_us"]
-        part = bisect.bisect(begins, since_us) - 1
-        settles = part + 1 < len(begins) and since_us >= begins[part + 1] - settles_us
-        if part >= 0 and not settles:
+        turn = bisect.bisect(begins, since_us) - 1
+        if turn >= 0 and since_us < begins[turn] + _TURN_S * 1e6:
             # The broker's time is of the millisecond that was running.
-            parts[part].append(message.timestamp()[1] + 0.5 - since_us / 1e3)
-    return parts
+            turns[turn].append(message.timestamp()[1] + 0.5 - since_us / 1e3)
+    return turns
 
 
-def _figure(name: str, times: Times) -> Figure:
+def _figure(name: str, times: Times, mode: str) -> Figure:
     """The second way by the first: a ratio in real-time mode, else the difference."""
     (other, below), (way, above) = times.items()
-    if way == _ROUTED or name.startswith(_REAL_TIME):
+    if way == _ROUTED or mode == _REAL_TIME:
         bound = None if way in _FREE else 1.05 if way == _ROUTED else 1.1
         what = f"{name}, {way} / {other}"
         return ratio(what, above, below, bound, at_most=True, by_round=True)
