@@ -208,6 +208,10 @@ class Controller:
         if self.plan is not None and receipt.missed:
             self._settle(self.plan, receipt)
 
+    def largest(self, name: str, count: int) -> int:
+        """How many instances of an operator with ``count`` plans are made for: the most of late."""
+        return max([count, *self._counts[name]]) if self._hysteresis else count
+
     def _decide(self, case: Case) -> Decision:
         if case.previous is None:
             return self._request("place", "the first plan", case.literal(), case)
@@ -282,10 +286,9 @@ class Controller:
         self._workers |= self.plan.placement | {one.task: "" for one in self.plan.unplaced}
 
     def _case(self, now: float, snapshot: Snapshot, counts: Mapping[str, int]) -> Case:
-        largest = counts
-        if self._hysteresis:  # plans are made for the largest of the last numbers
-            largest = {name: max([count, *self._counts[name]]) for name, count in counts.items()}
+        largest = {name: self.largest(name, count) for name, count in counts.items()}
         current = self._graph_of(counts)
+        self._estimate.resize(current)
         graph = current if largest == counts else self._graph_of(largest)
         last = {task: self._workers.get(task, "") for task in graph.by_id}
         present = {task: worker for task, worker in last.items() if worker in snapshot.by_id}

@@ -41,7 +41,7 @@ class Bounds(Checked):
         urgent_s: rows that wait for longer need no confirmation; default 10.
         shrink_after_s: how long fewer must be wanted; it shrinks to the most of that time. Default
             300: in less, noise of 20 % looks like a load that falls.
-        band: a shrink by no more than this share is not worth it; default 0.1.
+        band: a shrink by no more than this share is not worth it, but to ``most``; default 0.1.
         settle_s: the pause after a change, in which figures are of two sizes; default 10.
         patience_s: how long to wait for the next executor to come or go; default 60.
     """
@@ -190,7 +190,8 @@ class Elastic:
         there, requested, bounds = self._there, self.requested, self.bounds
         most, waits = max(one for _, one in self._wants), self._now < self._until
         if self._now - self._wants[0][0] >= bounds.shrink_after_s:
-            if most < there * (1 - bounds.band) and not (waits and self._in_vain(-1)):
+            worth = most < there * (1 - bounds.band) or bounds.most < there
+            if worth and not (waits and self._in_vain(-1)):
                 return self._request(most, f"no more than {most} for {bounds.shrink_after_s:g} s")
             if there <= most < requested and not waits and self._in_vain(1):
                 return self._request(most, f"{requested} requested in vain")

@@ -51,6 +51,7 @@ class LoadEstimate:
     def __init__(self) -> None:
         self._mean: dict[str, float] = {}
         self._variance: dict[str, float] = {}
+        self._counts: dict[str, int] = {}  # of the tasks of its operator, when that was so
         self.measured = False
         """Whether the usage of any task is known."""
 
@@ -63,6 +64,16 @@ class LoadEstimate:
                 self._mean[name] = mean + (1 - _KEEP) * off
                 self.measured = True
                 self._variance[name] = _KEEP * (variance + (1 - _KEEP) * off * off)
+
+    def resize(self, graph: JobGraph) -> None:
+        """Share the load of operators of which there is another number of tasks than before."""
+        for tasks in graph.operators.values():
+            for one in tasks:
+                share = self._counts.get(one.id, len(tasks)) / len(tasks)
+                self._counts[one.id] = len(tasks)
+                if share != 1 and one.id in self._mean:
+                    self._mean[one.id] *= share
+                    self._variance[one.id] *= share * share
 
     def loads(self, graph: JobGraph) -> dict[str, float]:
         """The CPU cores of each task: as estimated, as demanded, as its operator's mean, or one."""

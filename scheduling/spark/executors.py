@@ -28,8 +28,9 @@ class Executors:
     """
 
     def __init__(self, spark: SparkSession) -> None:
-        self._spark, self._leaving = spark, set[str]()
-        self._run_s = LRUCache[str, float](_KNOWN)
+        self._spark, self.leaving = spark, set[str]()
+        """Spark's ids of the executors that were let go, and were there at the last look."""
+        self._run_s, self._useless = LRUCache[str, float](_KNOWN), 0
         self._status = internals.StatusStore(spark)
         dynamic = internals.is_on(spark, "spark.dynamicAllocation.enabled")
         self.reason = internals.only_executor(spark) or (_DYNAMIC if dynamic else None)
@@ -37,14 +38,10 @@ class Executors:
 
     def there(self) -> tuple[Executor, ...]:
         """The executors that are registered and alive, those that are leaving among them."""
-        there, _ = executors_of(self._status.executors())
-        self._leaving &= {one.id for one in there}
+        there, others = executors_of(self._status.executors())
+        self.leaving &= {one.id for one in there}
+        self._useless = len(others)
         return there
-
-    @property
-    def leaving(self) -> frozenset[str]:
-        """Spark's ids of the executors that were let go, and were there at the last look."""
-        return frozenset(self._leaving)
 
     def busy_s(self, there: Sequence[Executor]) -> float:
         """Core seconds of tasks that ended since the last call, on those that are ``there``."""
@@ -69,7 +66,7 @@ class Executors:
         def order(one: Executor) -> tuple[bool, float, bool, int]:
             worker = Worker(one.name, Resources(one.cores, 0), one.cores, host=one.host)
             price = next((row.price_per_s for row in prices if row.matches(worker)), 0.0)
-            return one.id not in self._leaving, -price, one.running > 0, -int(one.id)
+            return one.id not in self.leaving, -price, one.running > 0, -int(one.id)
 
         there = sorted(self.there(), key=order)
         spare = tuple(one.id for one in there[: max(0, len(there) - target)])
@@ -82,13 +79,13 @@ class Executors:
         Raises:
             ActuatorError: the number cannot be changed; see ``reason``.
         """
-        self._leave(ids, len({one.id for one in self.there()} - self._leaving - set(ids)))
+        self._leave(ids, len({one.id for one in self.there()} - self.leaving - set(ids)))
 
     def _leave(self, ids: Iterable[str], stay: int) -> None:
         if self.reason is not None:
             raise ActuatorError(f"{stay} executors cannot be requested: {self.reason}")
-        for one in [one for one in ids if one not in self._leaving]:
+        for one in [one for one in ids if one not in self.leaving]:
             if internals.release_executor(self._spark, one):
-                self._leaving.add(one)
-        # Spark counts from its own target, which may differ from what is there.
-        internals.request_total(self._spark, stay)
+                self.leaving.add(one)
+        # Spark's target, of its own, counts executors that it has excluded, too.
+        internals.request_total(self._spark, stay + self._useless)

@@ -13,7 +13,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -249,21 +249,19 @@ class Loop:
         """Observe, and adopt another size or ask the policy."""
         try:
             before = self.monitor.there
-            seen = self._seen = self.monitor.snapshot()
+            self._seen = self.monitor.snapshot()
             there = self.monitor.there
             self._there = before | there
             if self._tiers is not None:
-                self._seen = self._tiers.view(seen, self._named(self._there))
+                self._seen = self._tiers.view(self._seen, self._named(self._there))
             wanted = self._sizes.wanted(now, self._decided, [*there.values()])
-            self._seen = self._sizes.staying(self._seen)
-            same, adopt = wanted == self._decided, self.controller.adopt
-            decision = self.controller.step() if same else adopt({self._operator: wanted})
+            self._fit(self._decided)
+            decision = self.controller.step() if wanted == self._decided else self._adopt(wanted)
             if self.controller.plan is not None and self._options.policy is not None:
-                self._sizes.settle(seen, self.controller.plan)
+                self._sizes.settle(self._seen, self.controller.plan)
         except Exception as error:
             self._once.log("no new plan", error)
             return None
-        self.monitor.expected = self.partitions
         for name, why in self._ignored.items():
             self._once.log(f"a metric of {name} is not believed", why, figures=True)
         plan, first = decision.plan, len(self.controller.decisions) == 1
@@ -278,6 +276,19 @@ class Loop:
     def _ignored(self) -> dict[str, str]:
         return {**self._seen.ignored, **self.monitor.ignored}
 
+    def _fit(self, count: int) -> None:
+        """See the executors that stay, with slots for the tasks that plans are made for."""
+        self.monitor.expected = self.controller.largest(self._operator, count)
+        if self._tiers is None:
+            executors = self._sizes.executors
+            workers = self.monitor.workers(executors.leaving if executors else ())
+            self._seen = replace(self._seen, workers=workers)
+
+    def _adopt(self, count: int) -> Decision:
+        """Plan for a number of tasks."""
+        self._fit(count)
+        return self.controller.adopt({self._operator: count})
+
     def _place(self, cycle: CycleContext, df: DataFrame) -> DataFrame:
         options, scaled = self._options, self._sizes.scaled
         try:
@@ -290,8 +301,7 @@ class Loop:
             if options.policy is not None:
                 self._preferred = internals.preferred_hosts(self._spark, rdd)
             if cycle.count != self._decided and not (options.dry_run and scaled):
-                cycle.decision = self.controller.adopt({self._operator: cycle.count})
-                self.monitor.expected = cycle.count
+                cycle.decision = self._adopt(cycle.count)
             if self._tiers is not None and not options.dry_run:
                 df = self._tiers.prepare(df)
             return self._pin(cycle, df)

@@ -6,7 +6,7 @@ kept for three looks, then the worker has none.
 
 import math
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
@@ -102,7 +102,7 @@ class SparkMonitor:
         """The executors and their metrics since the last call; see :class:`scheduling.Monitor`."""
         now, (found, self.ignored) = self.clock(), executors_of(self.entries())
         self.there = {one.name: one for one in found}
-        workers = self._workers(found)
+        workers = self.workers()
         used = self._utilisation(now, workers)
         for length_s, tasks in self._new:
             self._demand.record(length_s, tasks)  # with what a reading has corrected
@@ -126,13 +126,14 @@ class SparkMonitor:
         )
         return self.seen
 
-    def _workers(self, found: Sequence[Executor]) -> tuple[Worker, ...]:
-        """The executors as workers, named ``host/id``.
+    def workers(self, without: Collection[str] = ()) -> tuple[Worker, ...]:
+        """The executors of the last look, ``without`` some ids of Spark, as workers ``host/id``.
 
         A worker has a slot for each task at a time; of more tasks, which run in turns, it may get
         twice its even share: of light ones more fit on a worker than of heavy ones. A price table
         that gives slots goes before that.
         """
+        found = [one for one in self.there.values() if one.id not in without]
         tasks, slots = self.expected, [one.cores // self.task_cpus for one in found]
         at_a_time = sum(slots)
         turns = 2 * math.ceil(tasks / at_a_time) if 0 < at_a_time < tasks else 1

@@ -4,6 +4,7 @@ In a loop there are as many partitions as cores that are observed; without bound
 scaler chooses partitions.
 """
 
+import os
 import threading
 import time
 from collections import deque
@@ -133,11 +134,10 @@ class Sizes(_Follower):
         self.reason = self._stays() if self.scaled else ""
         if not self.scaled or self.reason:
             return before
-        slots = sum(one.cores // self._cpus for one in there)
         cores, busy_s, self._busy_s = [1] * before, self._busy_s, 0.0
+        slots = sum(every := self._cores(there))
         if self.executors is not None:
-            cores, busy_s = self._cores(there), self.executors.busy_s(there)
-            slots = slots or before
+            cores, busy_s, slots = every, self.executors.busy_s(there), slots or before
         partitions = self._options.partitions or (1, max(slots, 1))
         least, most = (self.executors and self._options.executors) or partitions
         self._elastic.bounds = replace(self._bounds, least=least, most=most)
@@ -148,25 +148,22 @@ class Sizes(_Follower):
             return step.target or before
         return min(max(slots, partitions[0]), partitions[1])
 
-    def staying(self, seen: Snapshot) -> Snapshot:
-        """What was seen, without the executors that were let go: their tasks run elsewhere."""
-        gone = self.executors.leaving if self.executors else frozenset[str]()
-        stay = tuple(one for one in seen.workers if one.executor_id not in gone)
-        return replace(seen, workers=stay) if gone else seen
-
     def settle(self, seen: Snapshot, plan: Plan) -> None:
-        """Without a scaler, release executors that a plan leaves idle, or request one more."""
+        """Without a scaler, release executors that a plan leaves idle, or request one more.
+
+        Those that are leaving are not ``seen``: else fewer than the least would stay.
+        """
         limits = self._options.executors
         if limits is None or self.executors is None or self.scaled or self._stays():
             return
-        # One that is leaving is none: else fewer than the least would stay.
-        workers, used, (least, most) = self.staying(seen).by_id, plan.by_worker, limits
-        there = len(workers)
+        workers, used, (least, most) = seen.by_id, plan.by_worker, limits
+        if not (there := len(workers)):
+            return  # none has come yet: a target of its own would replace that of Spark
         target = min(max(there + bool(plan.unplaced), least), most)
-        if target > max(there, self._asked):
+        if target > max(there, self._asked) or target < there:
             self._asked = target
             self._idle.clear()
-            self.executors.resize(target)
+            self.executors.resize(target, self._prices)
             return
         self._asked = 0 if there >= self._asked else self._asked
         busy = set(workers) if plan.unplaced or not used else set(used)
@@ -206,7 +203,8 @@ class Scaling(_Follower):
             None (default): the most tasks of a stage of the query's last jobs.
         backlog: returns the rows that wait, for sources that hide them (files with
             ``maxFilesPerTrigger``). None (default): unknown, and the scaler probes.
-        prices: a price table, by which the most expensive executors leave first; default none.
+        prices: rows or a file, as of :class:`Placement`: the most expensive executors leave first.
+            Default none.
         bounds: seconds and confirmations, within ``executors``; None (default): ``Bounds()``.
         every_s: seconds between two steps; default 5.
         window_s: seconds over which rates are smoothed; default 30.
@@ -228,7 +226,7 @@ class Scaling(_Follower):
         executors: tuple[int, int],
         tasks: int | None = None,
         backlog: Callable[[], float] | None = None,
-        prices: Sequence[Price] = (),
+        prices: Sequence[Price] | str | os.PathLike[str] = (),
         bounds: Bounds | None = None,
         every_s: float = 5.0,
         window_s: float = 30.0,
@@ -242,7 +240,8 @@ class Scaling(_Follower):
         bounds = replace(bounds or Bounds(), least=least, most=most)
         elastic = Elastic(scaler, tasks=tasks, bounds=bounds)
         cpus = internals.task_cpus(spark)
-        super().__init__(elastic, Executors(spark), tuple(prices), backlog, cpus, window_s)
+        table = Placement(prices=prices, backlog=backlog).price_table()
+        super().__init__(elastic, Executors(spark), table, backlog, cpus, window_s)
         self.query, self._spark, self._clock, self._tasks = query, spark, clock, tasks
         self._every_s = number("every_s", every_s, above=True)
         self._over = threading.Event()

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from scheduling_samples import Wants
 from sessions import CLUSTER, CODE, on_this_machine, session
 from standalone import process_of, start
 
@@ -40,7 +41,6 @@ from scheduling import (
     StStream,
 )
 from scheduling.protocols import weights_of
-from scheduling.scalers import Load
 from scheduling.spark import Loop, Placement, Tier
 from scheduling.spark.internals import StatusStore, request_total
 
@@ -96,18 +96,6 @@ class Asked:
         self.answers.append(dict(found.placement))
         self.history.append(snapshot.has_history)
         return found
-
-
-class Wants:
-    """A scaler that wants so many cores."""
-
-    name = "wants"
-
-    def __init__(self, cores: float) -> None:
-        self.wanted = cores
-
-    def cores(self, load: Load) -> float:
-        return self.wanted
 
 
 def wait_for(spark: SparkSession, count: int) -> list[dict[str, Any]]:

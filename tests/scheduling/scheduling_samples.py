@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from scheduling import Edge, JobGraph, Reserved, Resources, Snapshot, Task, Worker
+from scheduling import Edge, JobGraph, Load, Reserved, Resources, Snapshot, Task, Worker
 
 # Table 4: the machines; Table 3: the ranks of the 11 task managers.
 TIERS = {
@@ -99,3 +99,16 @@ def graphs(draw: st.DrawFn, most: int = 12) -> JobGraph:
     return JobGraph(
         every, tuple(Edge(a, b, draw(st.sampled_from([0, 1.5, 100]))) for a, b in edges)
     )
+
+
+class Wants:
+    """A scaler that wants what a test says, and keeps the loads that it was told."""
+
+    name = "wants"
+
+    def __init__(self, cores: float) -> None:
+        self.answer, self.loads = cores, list[Load]()
+
+    def cores(self, load: Load) -> float:
+        self.loads.append(load)
+        return self.answer

@@ -230,7 +230,7 @@ class Live:
         patch.setattr(pins, "pin", self._pin)
         patch.setattr(loop, "tasks_of", lambda *_: ())
         policy = Planned(*workers) if workers else None
-        placement = Placement(policy=policy, probe=False, hysteresis=0, **options)
+        placement = Placement(**{"policy": policy, "probe": False, "hysteresis": 0} | options)
         self.loop = Loop(self.session, placement, partitions=len(workers) or 2)
 
     def _pin(self, df: Any, executors: list[Executor | None]) -> Pinned:

@@ -25,7 +25,7 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.history import percent
+from scheduling.history import LoadEstimate, percent
 
 CHEAP = Worker("cheap", Resources(8, 8192), 4, price_per_s=1.0)
 DEAR = Worker("dear", Resources(8, 8192), 4, price_per_s=2.0)
@@ -141,6 +141,17 @@ def test_tasks_that_are_no_more_are_not_paid_for_for_ever() -> None:
         rents += [decision.cost.rent] if decision.cost else []
     assert (rents[0], rents[-1]) == (1800.0, 600.0)  # they may come again; the cheap one alone
     assert set(loop.plan.placement) == {"join-0", "join-1"}
+
+
+def test_tasks_of_another_number_have_their_share_of_the_load_at_once() -> None:
+    estimate, some = LoadEstimate(), [f"join-{i}" for i in range(2)]
+    estimate.resize(graph_of({"join": 2}))
+    estimate.observe(Snapshot(0.0, (), usage=dict.fromkeys(some, Resources(2.0, 1))))
+    for count in (4, 4, 1, 8, 2):
+        graph = graph_of({"join": count})
+        estimate.resize(graph)
+        loads = estimate.loads(graph)
+        assert {loads[name] for name in some[:count]} == {4.0 / count}
 
 
 def test_a_cheaper_plan_is_taken_only_if_it_is_clearly_cheaper() -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from scheduling_samples import Wants
 
 from benchmarks.papers.scheduling.scaling_days import LOADS, day, literal_day, measured
 from scheduling import errors
@@ -17,18 +18,6 @@ from scheduling.scalers import DS2, OERA, Load, Scaler
 
 HOUR_S = 3600
 SCALERS = {"oera": OERA, "ds2": DS2}
-
-
-class Wants:
-    """A scaler that wants what it is told."""
-
-    name = "wants"
-
-    def __init__(self, cores: float) -> None:
-        self.answer = cores
-
-    def cores(self, load: Load) -> float:
-        return self.answer
 
 
 def some(there: int, waiting: float = 0.0) -> Load:
@@ -152,8 +141,11 @@ TestCluster.settings = settings(max_examples=5, stateful_step_count=30, deadline
 def test_rows_that_wait_too_long_need_no_confirmation() -> None:
     elastic = Elastic(Wants(4))
     assert elastic.step(0, 2, some(2, waiting=20_000)).target == 4
-    elastic = Elastic(Wants(4))
-    assert [elastic.step(now, 2, some(2)).target for now in (0, 5, 10)] == [None, None, 4]
+
+
+def test_more_than_the_most_leave_also_if_they_are_few() -> None:
+    elastic = Elastic(Wants(20), bounds=Bounds(most=10, shrink_after_s=30))
+    assert [elastic.step(now, 11, some(11)).target for now in (0, 30)] == [None, 10]
 
 
 def test_larger_executors_than_the_least_are_no_reason_for_more() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from spark_fakes import Conf, ConnectSession, Live, Rows, Session, plan
 
-from scheduling import Actuator, Resources, Snapshot
+from scheduling import Actuator, Resources, Snapshot, Spread
 from scheduling.errors import ActuatorError, ArgumentError
 from scheduling.spark import (
     LeverWarning,
@@ -113,6 +113,18 @@ def test_an_executor_that_is_leaving_gets_no_task(monkeypatch: pytest.MonkeyPatc
     assert live.session.killed == ["2"]
     assert [one.id for one in live.loop.monitor.seen.workers] == ["h/1", "h/2"]  # it is there still
     assert [one.id for one in live.loop._seen.workers] == ["h/1"]
+
+
+def test_workers_have_slots_for_the_tasks_that_plans_are_made_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(internals, "wait_for_executors", lambda *_: 1)
+    for options in ({"cooldown_s": 0.0}, {"dry_run": True}):
+        live = Live(monkeypatch, policy=Spread(), hysteresis=0.1, **options)
+        for count in (3, 24, 24, 3, 3):
+            live.cycle(count)
+            assert live.loop.last.unplaced == {}
+            assert "more out" not in live.loop.last.decision.reason
 
 
 # Tiers

@@ -32,6 +32,9 @@ def test_executors_that_run_tasks_are_workers() -> None:
     sizes = [executor("0", cores=1), executor("1", cores=3)]
     for tasks, slots in ((0, [1, 3]), (4, [1, 3]), (5, [4, 12]), (9, [6, 18])):
         assert [worker.slots for worker in workers_of(sizes, tasks)] == slots  # in some turn
+    cluster = Cluster(*sizes, expected=4)
+    assert len(cluster.monitor.snapshot().workers) == 2
+    assert [one.slots for one in cluster.monitor.workers({"1"})] == [8]  # the one that stays
     for damage in ({"totalCores": None}, {"totalCores": -2}, {"id": None}, {"isExcluded": True}):
         cluster = Cluster(executor("0"), executor("1") | damage)
         assert [worker.id for worker in cluster.monitor.snapshot().workers] == ["h/0"]

@@ -169,6 +169,9 @@ def test_a_local_master_is_told_and_nothing_is_requested(
     for executors in ((4, 1), (0, 2), 3, None):
         with pytest.raises(errors.ArgumentError, match="executors="):
             Scaling(query, DS2(), executors=executors)  # type: ignore[arg-type]
+    for wrong in ({"prices": "none.yaml"}, {"prices": [1.0]}, {"backlog": 3}):
+        with pytest.raises(errors.ArgumentError, match=rf"none\.yaml: cannot|{min(wrong)}="):
+            Scaling(query, DS2(), executors=(1, 2), **wrong)  # type: ignore[arg-type]
     for scaler in (DS2, "ds2", None):
         with pytest.raises(errors.ArgumentError, match="scaler="):
             Scaling(query, scaler, executors=(1, 2))  # type: ignore[arg-type]
@@ -205,3 +208,8 @@ def test_the_dearest_leave_first_then_idle_ones_then_the_youngest(
     assert (left, other, session.wanted) == (["10", "1", "2"], [], [2, 1])
     assert executors.resize(6, prices) == ()
     assert session.wanted[-1] == 6
+    # Spark counts one that it has excluded, which runs nothing.
+    found.append(executor("11", isExcluded=True))
+    assert executors.resize(6, prices) == ()
+    executors.release(["0"])
+    assert session.wanted[-2:] == [7, 1]

@@ -6,26 +6,15 @@ import math
 from typing import Any
 
 import pytest
-from spark_fakes import Conf, Session, executor
+from scheduling_samples import Wants
+from spark_fakes import Conf, Session, executor, plan, workers_of
 
-from scheduling import Assignment, Plan, Price, Resources, Snapshot, Unplaced, Worker
-from scheduling.scalers import Load
+from scheduling import Price, Snapshot
 from scheduling.spark import LeverWarning, Placement, internals
 from scheduling.spark.scaling import Sizes
 from scheduling.spark.seen import Executor, TaskSeen, executors_of
 
-
-class Wants:
-    """A scaler that wants what a test says."""
-
-    name = "wants"
-
-    def __init__(self, cores: float) -> None:
-        self.wanted, self.loads = cores, list[Load]()
-
-    def cores(self, load: Load) -> float:
-        self.loads.append(load)
-        return self.wanted
+PRICES = [Price("*/3", 9.0), Price("*", 1.0)]
 
 
 class Job:
@@ -43,7 +32,7 @@ class Job:
         self.now = 0.0
         patch.setattr(internals, "running_query", lambda _: None)
         patch.setattr(internals, "StatusStore", lambda _: self)
-        options = {"cooldown_s": 0.0, "prices": [Price("*/3", 9.0), Price("*", 1.0)]} | options
+        options = {"cooldown_s": 0.0, "prices": PRICES} | options
         self.sizes = Sizes(self.session, Placement(**options), scaler, 2)
 
     def executors(self) -> list[dict[str, Any]]:
@@ -55,18 +44,9 @@ class Job:
 
     @property
     def seen(self) -> Snapshot:
-        workers = (
-            Worker(
-                f"h/{one['id']}",
-                Resources(one["totalCores"], 1),
-                4,
-                9.0 if one["id"] == "3" else 1.0,
-                host="h",
-                executor_id=one["id"],
-            )
-            for one in self.found
-        )
-        return Snapshot(self.now, tuple(workers))
+        leaving = getattr(self.sizes.executors, "leaving", ())
+        stay = [one for one in self.found if one["id"] not in leaving]
+        return Snapshot(self.now, workers_of(stay, 1, prices=PRICES))
 
     def cycle(self, before: int, rows: int = 100) -> int:
         """The number of partitions after a cycle of 10 s in which each task was busy for 5 s."""
@@ -79,12 +59,8 @@ class Job:
 
     def settle(self, *at: str | None, times: int = 1) -> None:
         """Cycles with task i on the i-th worker; None: it has no room."""
-        plan = Plan(
-            tuple(Assignment(f"join-{i}", one, "test") for i, one in enumerate(at) if one),
-            tuple(Unplaced(f"join-{i}", "no room") for i, one in enumerate(at) if not one),
-        )
         for _ in range(times):
-            self.sizes.settle(self.seen, plan)
+            self.sizes.settle(self.seen, plan(*at))
 
 
 # A scaler
@@ -159,6 +135,14 @@ def test_the_dearest_idle_executors_leave_after_three_cycles(
     fewest = Job(monkeypatch, executors=(5, 6))
     fewest.settle("h/1", times=3)  # they are requested at once
     assert (fewest.session.wanted, fewest.session.killed) == ([5], [])
+    most = Job(monkeypatch, executors=(1, 2))
+    most.settle("h/1", "h/2", "h/3")
+    assert (most.session.wanted, most.session.killed) == ([2], ["3"])
+    # Before any has come, what Spark has requested at first stands.
+    early = Job(monkeypatch, executors=(1, 4))
+    early.found = []
+    early.settle(None)
+    assert early.session.wanted == []
     alone = Job(monkeypatch)
     assert alone.cycle(3) == 3
     assert (alone.sizes.reason, alone.sizes.releases, alone.sizes.explain()) == ("", False, "none")
