@@ -45,8 +45,6 @@ pytestmark = pytest.mark.usefixtures("interpreted")
 
 ROWS = 600
 HOME = Executor("home", "driver", 8)
-# Changes at once, and whatever was measured.
-AT_ONCE: dict[str, Any] = {"cooldown_s": 0.0, "partitions": (1, 5)}
 
 
 class Steps:
@@ -261,8 +259,8 @@ def test_a_scaler_alone_changes_the_number_of_partitions(
         ran.rows.append(Counter(df.collect()))
 
     steps = Steps(4, 9)
-    options: dict[str, Any] = {"placement": Placement(**AT_ONCE), "scaler": steps}
-    ran = Ran(built, partition=HotSpot(partitions=3), sink=sink, **options)
+    at_once = Placement(cooldown_s=0.0, partitions=(1, 5))
+    ran = Ran(built, partition=HotSpot(partitions=3), sink=sink, scaler=steps, placement=at_once)
     # No placement was requested, so there is no warning.
     quietly(lambda: ran.run(*[stream(spark)] * 6))
     assert ran.rows == [right()] * 6
@@ -297,8 +295,7 @@ def test_what_did_not_run_did_not_run_elsewhere(
     # A sink that does nothing is waited for.
     monkeypatch.setattr("bsjoin.metrics.observing._WAIT_S", 0.1)
     sinks = iter([lambda df: df.take(1), lambda df: None])
-    options = {"placement": Placement(policy=RoundRobin(), **AT_ONCE)}
-    ran = Ran(built, sink=lambda df, _: next(sinks)(df), **options)
+    ran = Ran(built, sink=lambda df, _: next(sinks)(df), placement=RoundRobin())
     for ran_there in (1, 0):
         ran.run(stream(spark))
         found = ran.cycles._placing._loop
@@ -367,7 +364,7 @@ def test_what_fails_is_logged_and_the_cycle_goes_on(
         "pins": (pins, "pin"),
     }
     monkeypatch.setattr(*patches[what], fails)
-    ran = Ran(built, placement=Placement(policy=RoundRobin(), **AT_ONCE), partition=Hash(2))
+    ran = Ran(built, placement=RoundRobin(), partition=Hash(2))
     with caplog.at_level(logging.WARNING, "scheduling"):
         ran.run(stream(spark))
     assert "nothing works" in caplog.text

@@ -96,17 +96,21 @@ class Placement(Checked):
             )
 
     def check(self, scaler: object) -> None:
-        """Refuse an option that has no effect without a policy, or without a ``scaler``.
+        """Refuse an option that has no effect without another, or without a ``scaler``.
 
         Raises:
             ArgumentError: says which, and what to give.
         """
-        helps = {"executors": scaler}  # also without a policy
-        for name in ("rebalancer", "search", "tiers", "executors"):
-            if getattr(self, name) and self.policy is None and helps.get(name) is None:
-                needed = "a policy" + " or a scaler" * (name in helps)
-                told = f"{name}={getattr(self, name)!r} has no effect without {needed}"
-                raise ArgumentError(f"{told}: give one, or leave it out")
+        for needed, given, names in (
+            ("a policy", [self.policy], ("rebalancer", "search", "tiers")),
+            ("a policy or a scaler", [self.policy, scaler], ("executors",)),
+            ("a scaler", [scaler], ("partitions", "backlog")),
+            ("a hysteresis above 0", [self.hysteresis or None], ("search",)),
+        ):
+            for name in names:
+                if getattr(self, name) and given.count(None) == len(given):
+                    told = f"{name}={getattr(self, name)!r} has no effect without {needed}"
+                    raise ArgumentError(f"{told}: give one, or leave it out")
 
     def price_table(self) -> tuple[Price, ...]:
         """The rows of the price table, read from the file if there is one.

@@ -46,13 +46,18 @@ def test_an_option_that_cannot_be_used_is_refused() -> None:
                 Placement(**{option: value})
     with pytest.raises(errors.ArgumentError, match="tiers= and executors= exclude each other"):
         Placement(tiers=[TIER], executors=(1, 2))
+    with pytest.raises(errors.ArgumentError, match="search=True has no effect without a hyst"):
+        Placement(policy=LBACE(), search=True, hysteresis=0).check(None)
     idle = {"rebalancer": StStream(), "search": True, "tiers": [TIER], "executors": (1, 2)}
-    for name, value in idle.items():
-        option: dict[str, Any] = {name: value}
-        with pytest.raises(errors.ArgumentError, match=f"{name}=.* has no effect without a policy"):
-            Placement(**option).check(None)
-        Placement(**option, policy=LBACE()).check(None)
-    Placement(executors=(1, 2)).check(OERA())
+    scaled = {"partitions": (1, 2), "backlog": lambda: 0.0, "executors": (1, 2)}
+    for name, value in (idle | scaled).items():
+        for policy, scaler in ((None, None), (LBACE(), None), (None, OERA())):
+            options: dict[str, Any] = {name: value, "policy": policy}
+            if (policy and name in idle) or (scaler and name in scaled):
+                Placement(**options).check(scaler)
+                continue
+            with pytest.raises(errors.ArgumentError, match=f"{name}=.* has no effect without a "):
+                Placement(**options).check(scaler)
     tier = {"name": "m", "resource": "kind_m", "cores": 2, "memory_mb": 1024, "slots": 4}
     wrong = {
         "name": ["", None],
