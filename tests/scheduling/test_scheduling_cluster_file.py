@@ -196,8 +196,6 @@ def test_the_example_can_be_planned_explained_and_simulated(
 ) -> None:
     assert main(["example"]) == 0
     example = capsys.readouterr().out
-    shipped = Path(__file__).parents[2] / "examples" / "cluster.yaml"
-    assert shipped.read_text() == example
     file.write_text(example)
     assert main(["plan", str(file)]) == 0
     assert main(["explain", str(file)]) == 0

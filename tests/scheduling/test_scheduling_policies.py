@@ -336,14 +336,3 @@ def test_ten_million_records_cost_what_the_paper_says() -> None:
     assert 0.05328 * TABLE_5["random"] == pytest.approx(11.456, abs=1e-3)
     rents = {name: rent_per_s(policy(name).plan(JOB, snapshot), snapshot) for name in POLICIES}
     assert min(rents.values()) == rents["exact"] == rents["cetsa"] == rents["local-search"]
-
-
-def test_no_node_of_table_4_is_filled_above_delta() -> None:
-    # Memory for three tasks of a small node below 80 %.
-    job = JobGraph(tasks(20, memory_mb=2000))
-    for name in {*POLICIES} - {"exact", "local-search"}:
-        plan = policy(name).plan(job, table_3())
-        assert_feasible(plan, job, table_3())
-        small = [len(there) for at, there in plan.by_worker.items() if at[0] == "m"]
-        assert max(small) <= 3
-        assert not plan.unplaced

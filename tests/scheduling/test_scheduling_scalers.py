@@ -94,11 +94,6 @@ def test_arguments_out_of_range_are_refused() -> None:
     assert DS2(catch_up_s=math.inf).cores(load(150, 2, 1e9)) == 2
 
 
-def test_static_keeps_what_there_is_or_was_given() -> None:
-    assert Static().cores(load(1e6, 3)) == 3
-    assert Static(7).cores(load(0, 3)) == 7
-
-
 def test_the_letter_is_algorithm_1() -> None:
     # Eq. 1: R(1) = (310 - 300) x 600 / 10,000 = 0.6, inside the thresholds; R(2) = 1.2.
     oera = OERA(literal=True, buffer=10_000)
