@@ -6,6 +6,7 @@ import java.util.ArrayList;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.TreeMap;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -23,7 +24,7 @@ import org.apache.spark.sql.internal.SQLConf;
 public final class BatchFigures {
   private static final int VERSION = 1; // of the form in which metrics travel
   private static final ObjectMapper JSON = new ObjectMapper();
-  private static final String PLACE = "bsjoin.figures."; // among the properties of the JVM
+  private static final String PLACE = "bsjoin.batches."; // among the properties of the JVM
   private static final int RUNS = 64; // those that counted something last
   private static final int FIGURES = 1000; // of a micro-batch
 
@@ -61,19 +62,19 @@ public final class BatchFigures {
    */
   public static String read(String kind, String run, long first, long last) {
     List<Supplier<String>> found = new ArrayList<>();
-    Map<String, Map<Long, List<Supplier<String>>>> runs = runs(kind);
+    Map<String, TreeMap<Long, List<Supplier<String>>>> runs = runs(kind);
     synchronized (runs) {
-      runs.getOrDefault(run, Map.of())
-          .forEach(
-              (batch, some) -> found.addAll(first <= batch && batch <= last ? some : List.of()));
+      if (first <= last && runs.containsKey(run)) {
+        runs.get(run).subMap(first, true, last, true).values().forEach(found::addAll);
+      }
     }
     List<String> records = found.stream().map(Supplier::get).toList();
     return "{\"v\":" + VERSION + ",\"records\":" + records + "}";
   }
 
   @SuppressWarnings("unchecked")
-  private static Map<String, Map<Long, List<Supplier<String>>>> runs(String kind) {
-    return (Map<String, Map<Long, List<Supplier<String>>>>)
+  private static Map<String, TreeMap<Long, List<Supplier<String>>>> runs(String kind) {
+    return (Map<String, TreeMap<Long, List<Supplier<String>>>>)
         System.getProperties().computeIfAbsent(PLACE + kind, place -> new LinkedHashMap<>());
   }
 
@@ -87,14 +88,14 @@ public final class BatchFigures {
           }
         };
     int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100"));
-    Map<String, Map<Long, List<Supplier<String>>>> runs = runs(kind);
+    Map<String, TreeMap<Long, List<Supplier<String>>>> runs = runs(kind);
     synchronized (runs) {
-      Map<Long, List<Supplier<String>>> batches = runs.remove(batch.run);
-      batches = batches == null ? new LinkedHashMap<>() : batches;
+      TreeMap<Long, List<Supplier<String>>> batches = runs.remove(batch.run);
+      batches = batches == null ? new TreeMap<>() : batches;
       runs.put(batch.run, batches); // the last one
       shorten(runs, RUNS);
       if (!batches.containsKey(batch.number) && !batches.isEmpty()) {
-        settle(new ArrayList<>(batches.values()).get(batches.size() - 1));
+        settle(batches.lastEntry().getValue());
       }
       List<Supplier<String>> some =
           batches.computeIfAbsent(batch.number, any -> new ArrayList<>());
