@@ -158,7 +158,9 @@ class _Function(Source):
             try:
                 # A direct conversion of Python's numbers would cut fractions off.
                 kind = getattr(values, "dtype", None)
-                if (pa.types.is_integer(dtype) and not pandas) or hasattr(kind, "pyarrow_dtype"):
+                is_time = pa.types.is_timestamp(dtype) and getattr(kind, "kind", "") == "M"
+                is_whole = pa.types.is_integer(dtype) and not pandas
+                if is_whole or is_time or hasattr(kind, "pyarrow_dtype"):
                     arrays[name] = pa.array(values)  # in their own type; it is cast later
                 else:
                     if has_inside(dtype, _is_checked):

@@ -126,12 +126,8 @@ def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
                 raise ColumnError(
                     f"key={key!r}: the schema has no column {name!r}. {suggest(name, schema.names)}"
                 )
-            dtype = schema.field(name).type
-            if (
-                pa.types.is_binary(dtype)
-                or pa.types.is_floating(dtype)
-                or pa.types.is_nested(dtype)
-            ):
+            dtype, kinds = schema.field(name).type, pa.types
+            if kinds.is_binary(dtype) or kinds.is_floating(dtype) or kinds.is_nested(dtype):
                 raise ArgumentError(
                     f"key={key!r}: {name!r} is a {dtype}, which has no unique text form for a key"
                 )
@@ -141,7 +137,7 @@ def _pattern(key: object, schema: pa.Schema) -> list[tuple[str, str | None]]:
                     f'have one text: write "{{{before}}}:{{{name}}}", or, if the keys are stored '
                     "so, join on one column that has both texts (F.concat)"
                 )
-            before = None if pa.types.is_date(dtype) or pa.types.is_boolean(dtype) else name
+            before = None if kinds.is_date(dtype) or kinds.is_boolean(dtype) else name
         parts.append((text, name))
     names = [name for _, name in parts if name is not None]
     if not names:
@@ -185,10 +181,11 @@ class _Redis(Source):
                 "exactly the columns of its key"
             )
         fields = [name for name in names if name not in self._names]
+        schema = pa.schema([self._schema.field(name) for name in names])
         for name in self._names:
             keys = keys.filter(in_calendar(keys.column(name)))
         if not len(keys):  # MGET takes at least one
-            return pa.schema([self._schema.field(name) for name in names]).empty_table()
+            return schema.empty_table()
         redis_keys = self._redis_keys(keys)
         rows = self._client.run(lambda client: self._fetched(client, redis_keys, fields))
         wrong = [index for index, row in enumerate(rows) if isinstance(row, DataError)]
@@ -200,12 +197,11 @@ class _Redis(Source):
         for place, name in enumerate(fields):
             values = [rows[index][place] for index in present]
             try:
-                arrays[name] = _parsed(values, self._schema.field(name).type, name, repr(self))
+                arrays[name] = _parsed(values, schema.field(name).type, name, repr(self))
                 continue
             except _UNFIT:
                 pass
             raise self._unfit(values, name, found, [redis_keys[index] for index in present])
-        schema = pa.schema([self._schema.field(name) for name in names])
         return pa.table({name: arrays[name] for name in names}, schema=schema)
 
     def _redis_keys(self, keys: pa.Table) -> list[bytes]:

@@ -70,12 +70,8 @@ def _array(values: Sequence[Any], dtype: pa.DataType) -> pa.Array:
         _only(kinds, {str})
     elif pa.types.is_binary(dtype):
         _only(kinds, {bytes})
-    elif pa.types.is_date(dtype):
-        _only(kinds, {dt.date, str})
-        if str in kinds:
-            return pc.cast(pa.array(list(map(_iso, values)), pa.string()), dtype)
-    elif pa.types.is_timestamp(dtype):
-        _only(kinds, {dt.datetime, str})
+    elif pa.types.is_temporal(dtype):
+        _only(kinds, {dt.date if pa.types.is_date(dtype) else dt.datetime, str})
         if str in kinds:
             return pc.cast(pa.array(list(map(_iso, values)), pa.string()), dtype)
     return pa.array(values, dtype)

@@ -134,11 +134,12 @@ def test_nanoseconds_are_rounded_down_before_1970_too() -> None:
     numbers = [-1, -1_000, 1_999, None]
     for zone in (None, "UTC", "Europe/Berlin"):
         times = pa.array(numbers, pa.int64()).cast(pa.timestamp("ns", zone))
-        for array in (times, times.dictionary_encode(), pa.ListArray.from_arrays([0, 4], times)):
-            nested = pa.types.is_list(array.type)
+        arrays = times, times.dictionary_encode(), pa.ListArray.from_arrays([0, 4], times)
+        answers = [pa.table({"v": array}) for array in arrays]
+        for answer in (*answers, answers[0].to_pandas()):
+            nested = answer is answers[2]
             dtype = pa.timestamp("us", zone and "UTC")
             schema = {"v": pa.list_(dtype) if nested else dtype}
-            answer = pa.table({"v": array})
             (found,) = function(lambda keys, answer=answer: answer, schema).lookup(KEYS.select([]))
             whole = found.combine_chunks()
             whole = whole.flatten() if nested else whole

@@ -217,6 +217,9 @@ def test_keys_come_from_a_query(database: Database) -> None:
     assert by_place.schema.equals(types)
     assert rows(by_place) == rows(by_name)
     assert source.keys_of("SELECT a FROM t WHERE a > 99", ["a"]).num_rows == 0
+    texts = database.source(table="t", schema={"c": pa.string()})
+    some = texts.keys_of("SELECT c FROM t WHERE c > 1", ["c"])
+    assert len(some) == len(texts.lookup(some)) == 2
     with pytest.raises(ColumnError, match=r"\['x', 'y'\]"):
         source.keys_of("SELECT a AS x, b AS y FROM t", ["a"])
     with pytest.raises(ColumnError, match="'nope'"):

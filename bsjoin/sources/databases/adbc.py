@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, TypeVar
@@ -209,9 +209,6 @@ class _Adbc(Database):
         schema = fetched(connection, f"SELECT * FROM {source} WHERE 1 = 0").schema
         return [_column(field, self._sql) for field in schema]
 
-    def _fetched(self, connection: Any, statement: str) -> pa.Table:
-        return fetched(connection, statement)
-
     def _parts(self, connection: Any, keys: pa.Table) -> Iterable[pa.Table]:
         if self.target.address.driver == "postgresql":
             keys = storable(keys, self._encoding)
@@ -264,8 +261,8 @@ class _Adbc(Database):
     def _table(self, rows: pa.Table, columns: Sequence[Column], schema: pa.Schema) -> pa.Table:
         return pa.table(rows.columns, names=[column.name for column in columns])
 
-    def _stream(self, connection: Any, statement: str) -> Generator[pa.Table, None, None]:
-        yield from pieces_of(connection, statement)
+    _fetched = staticmethod(fetched)
+    _stream = staticmethod(pieces_of)
 
     def _count(self, connection: Any) -> int:
         rows = fetched(connection, f"SELECT count(*) FROM {self._from}")

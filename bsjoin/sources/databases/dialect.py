@@ -260,6 +260,7 @@ class Database(Table):
             )
         types = self._wanted((), columns)
         given = pa.schema([pa.field(c.name, f.type) for c, f in zip(chosen, types, strict=True)])
+        chosen = [self._read_as(c, f.type) for c, f in zip(chosen, types, strict=True)]
         batches = list(self._scanned(lambda: self._read(source, chosen, given)))
         table = pa.Table.from_batches(batches, given).rename_columns(list(columns))
         return table.drop_null().group_by(list(columns)).aggregate([]).cast(types)

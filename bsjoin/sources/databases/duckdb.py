@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
@@ -29,6 +30,7 @@ _READ_AS: dict[str, tuple[str, pa.DataType]] = {
     "UBIGINT": ("CAST({} AS DECIMAL(20, 0))", pa.decimal128(20, 0)),
     "HUGEINT": ("CAST({} AS VARCHAR)", pa.decimal128(38, 0)),
     "TIMESTAMP_NS": (_FROM_NS, pa.timestamp("us")),
+    "TIMESTAMPTZ_NS": (f"CAST({_FROM_NS} AS TIMESTAMPTZ)", pa.timestamp("us", "UTC")),
     "TIMESTAMP_MS": ("CAST({} AS TIMESTAMP)", pa.timestamp("us")),
     "TIMESTAMP_S": ("CAST({} AS TIMESTAMP)", pa.timestamp("us")),
 }
@@ -40,18 +42,8 @@ _ENDS = {
     ("TIMESTAMP", "-infinity"): f"make_timestamp({ENDS['time'][0]})",
     ("TIMESTAMP", "infinity"): f"make_timestamp({ENDS['time'][1]})",
 }
-_TEXTS = (
-    "ENUM",
-    "UUID",
-    "TIME",
-    "BIT",
-    "INTERVAL",
-    "UHUGEINT",
-    "JSON",
-    "VARIANT",
-    "VARINT",
-    "BIGNUM",
-)
+# Of these, also inside others, Arrow has bytes or a wrong number. Behind a name is a mark.
+_TEXTS = re.compile(r"\b(BIT|UHUGEINT|VARIANT|VARINT|BIGNUM)\b(?![ \"'])")
 _MAY_PASS = {
     "FatalException", "HTTPException", "IOException", "InternalException", "InterruptException",
     "OperationalError", "OutOfMemoryException", "ResourceInUseException", "SerializationException",
@@ -223,7 +215,7 @@ def _column(name: str, declared: str, arrow: pa.DataType) -> Column:
     if declared in _READ_AS:
         read, dtype = _READ_AS[declared]
         return Column(name, dtype, declared, read, exact="STAMP" not in declared)
-    known = None if declared.startswith(_TEXTS) and "STAMP" not in declared else sparkable(arrow)
+    known = None if _TEXTS.search(declared) else sparkable(arrow)
     if known in (None, pa.string()):  # a query over files may have either, by the data
         return Column(name, pa.string(), declared, "CAST({} AS VARCHAR)")
     # An infinite time becomes equal to a finite one.

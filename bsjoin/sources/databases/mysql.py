@@ -77,9 +77,7 @@ class MySQL(Database):
         self._packet: int | None = None
         address = target.address
         options_of(address)
-        if target.table is None and not address.path:
-            return
-        if not address.path and len(target.table or ()) < 2:
+        if target.table is not None and not address.path and len(target.table) < 2:
             raise ArgumentError(
                 f"url={str(address)!r}: name the database, as in mysql://host/database"
             )

@@ -68,9 +68,7 @@ _TEXTS_OF_VALUES = (
 # An error comes within two minutes from a host that has vanished, also during a scan.
 _KEEP_ALIVE = {"keepalives_idle": "60", "keepalives_interval": "10", "keepalives_count": "6"}
 _STATEMENT_BYTES = 64 << 20
-_LONGEST_KEY = (1 << 30) - (
-    1 << 16
-)  # a value of PostgreSQL, or a message to it, has less than 1 GB
+_LONGEST_KEY = (1 << 30) - (1 << 16)  # values and messages have less than 1 GB
 _FIRST_ROWS = 100
 
 
@@ -142,8 +140,7 @@ class PostgreSQL(Database):
     def _is_absent(self, error: Exception) -> bool:
         return getattr(error, "sqlstate", None) == "42P01"
 
-    def _fetched(self, connection: Any, statement: str) -> pa.Table:
-        return fetched(connection, statement)
+    _fetched = staticmethod(fetched)
 
     def _types(self, connection: Any, source: str, schema: pa.Schema) -> list[Kind]:
         names = schema.names

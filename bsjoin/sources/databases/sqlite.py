@@ -18,7 +18,7 @@ import pyarrow as pa
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
 from bsjoin.sources.databases.parts import sizes_of
-from bsjoin.sources.databases.sqlite_keys import canonical, form_of
+from bsjoin.sources.databases.sqlite_keys import Form, canonical, form_of
 from bsjoin.sources.rows import array_of
 from bsjoin.sources.types import DECIMAL, decimal_type
 
@@ -73,13 +73,17 @@ def declared_type(declared: str) -> pa.DataType | None:
 def has_numbers(declared: str) -> bool:
     """Whether SQLite stores numbers in a column as numbers, however they are written.
 
+    ``ANY`` of a strict table has texts, too.
+
     >>> has_numbers("DECIMAL(10, 2)"), has_numbers("VARCHAR(20)"), has_numbers("")
     (True, False, False)
     """
     upper = declared.upper()
     if "INT" in upper:
         return True
-    return bool(declared) and not any(word in upper for word in ("CHAR", "CLOB", "TEXT", "BLOB"))
+    return upper not in ("", "ANY") and not any(
+        word in upper for word in ("CHAR", "CLOB", "TEXT", "BLOB")
+    )
 
 
 class SQLite(Database):
@@ -164,23 +168,21 @@ class SQLite(Database):
     def _parts(self, connection: sqlite3.Connection, keys: pa.Table) -> Iterable[pa.Table]:
         longest = connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
         keys = keys.filter(pa.array(sizes_of(keys) < longest))
-        forms = [form_of(self._key(name), field.type) for name, field in _fields(keys)]
+        forms = self._forms(keys)
         variables = math.prod(form.variants for form in forms) * sum(form.width for form in forms)
         most = connection.getlimit(sqlite3.SQLITE_LIMIT_VARIABLE_NUMBER) // variables
         text = connection.getlimit(sqlite3.SQLITE_LIMIT_SQL_LENGTH) // (8 * variables)
         at_once = max(1, min(most, text))
         return [keys.slice(start, at_once) for start in range(0, len(keys), at_once)]
 
-    def _key(self, name: str) -> str:
-        """The expression for a key column; the column itself if its type is known to be stored."""
-        return self._columns[name].read
+    def _forms(self, keys: pa.Table) -> list[Form]:
+        return [form_of(self._columns[field.name].read, field.type) for field in keys.schema]
 
     def _rows(
         self, connection: sqlite3.Connection, keys: pa.Table, columns: Sequence[Column]
     ) -> pa.Table:
         selected, source = self._selected(columns), self._from
-        types = [field.type for _, field in _fields(keys)]
-        forms = [form_of(self._key(name), field.type) for name, field in _fields(keys)]
+        types, forms = keys.schema.types, self._forms(keys)
         # Without duplicates: 0.0 and -0.0 are equal here. NaN is bound as null, which equals
         # nothing.
         spelled = [form.spellings(keys.column(i)) for i, form in enumerate(forms)]
@@ -337,10 +339,6 @@ def _file(path: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
-
-
-def _fields(keys: pa.Table) -> list[tuple[str, pa.Field]]:
-    return [(field.name, field) for field in keys.schema]
 
 
 def _searches(connection: sqlite3.Connection, statement: str, values: Sequence[Any]) -> bool:
