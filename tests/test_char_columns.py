@@ -130,6 +130,14 @@ def test_a_stored_table_keeps_the_type(
     assert plain.join(table, "k").count() == 0
 
 
+def test_a_value_that_is_too_long_is_not_null(
+    spark: SparkSession, tables: dict[str, DataFrame]
+) -> None:
+    null = spark.range(1).join(tables["char(2)"], F.lit(False), "left").select("k")
+    semi = bsjoin.join(tables["char(8)"], null, "k", how="semi", nulls_equal=True)
+    assert semi.count() == 0
+
+
 def test_ranges_of_the_same_length_are_spark_s(
     spark: SparkSession, tables: dict[str, DataFrame]
 ) -> None:

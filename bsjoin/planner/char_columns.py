@@ -97,7 +97,7 @@ def _is_on(spark: SparkSession, setting: str, default: str) -> bool:
 
 
 def with_length(value: str, lengths: tuple[int, int] | None) -> str:
-    """The stream's value, in SQL, with the length of the table's; null if nothing there equals it.
+    """The stream's value, in SQL, with the length of the table's; as it is if that is too short.
 
     ``lengths`` are the stream's and the table's; None leaves it as it is.
     """
@@ -107,4 +107,4 @@ def with_length(value: str, lengths: tuple[int, int] | None) -> str:
     if stream < table:
         return f"rpad({value}, {table}, ' ')"
     begin = f"substring({value}, 1, {table})"
-    return f"CASE WHEN rpad({begin}, {stream}, ' ') = {value} THEN {begin} END"
+    return f"CASE WHEN rpad({begin}, {stream}, ' ') = {value} THEN {begin} ELSE {value} END"
