@@ -196,14 +196,15 @@ def _canonical(value: str, dtype: T.DataType, table: T.DataType) -> str:
         return collation_key(value)
     if not isinstance(table, T.DecimalType):
         if isinstance(dtype, T.DecimalType):
-            return _if_equal(value, T.LongType())
+            return _if_equal(value, dtype, T.LongType())
         return sql.cast(value, T.LongType()) if is_integer(table) else value
-    return value if dtype == table else _if_equal(value, table)
+    return value if dtype == table else _if_equal(value, dtype, table)
 
 
-def _if_equal(value: str, dtype: T.DataType) -> str:
+def _if_equal(value: str, given: T.DataType, dtype: T.DataType) -> str:
     converted = sql.try_cast(value, dtype)
-    return sql.case((f"{converted} = {value}", converted))
+    # Compared in the value's own type: a type for both may have fewer of its digits.
+    return sql.case((f"{sql.try_cast(converted, given)} = {value}", converted))
 
 
 def _side(
@@ -303,4 +304,5 @@ def _exactly(value: str, dtype: T.DataType, table: T.DataType) -> str:
     """The value in the table's type; null where nothing of that type equals it."""
     value = _canonical(value, dtype, table)  # a long or a double, where it is a number
     narrow = isinstance(table, T.ByteType | T.ShortType | T.IntegerType | T.FloatType)
-    return _if_equal(value, table) if narrow else value
+    wide = T.DoubleType() if is_floating(table) else T.LongType()
+    return _if_equal(value, wide, table) if narrow else value

@@ -43,7 +43,10 @@ VALUES: dict[str, list[Any]] = {
     "decimal(18,0)": [Decimal(10**18 - 1), Decimal(-(10**18) + 1), Decimal(5)],
     "decimal(20,0)": [Decimal(2**63), Decimal(2**63 - 1), Decimal(-(2**63)), Decimal(5)],
     "decimal(38,4)": [Decimal(f"{sign}{one}") for sign in ("", "-") for one in LONG],
+    "decimal(38,28)": [Decimal("5." + 27 * "0" + "1"), Decimal(5)],
 }
+FINE = "decimal(38,28)"
+"""Compared with narrow integers alone: together with others it needs more than 38 digits."""
 ROWS = max(map(len, VALUES.values()))
 
 
@@ -95,7 +98,9 @@ def test_hashes_are_those_of_spark_for_every_type(values: DataFrame) -> None:
 
 
 EXACT = ["tinyint", "smallint", "int", "bigint", *(name for name in VALUES if "decimal" in name)]
+EXACT.remove(FINE)
 PAIRS = [
+    *((FINE, table) for table in EXACT[:2]),
     *((given, table) for given in EXACT for table in EXACT),
     *((given, table) for given in ("float", "double") for table in ("float", "double")),
     *((name, name) for name in VALUES if name not in EXACT and "interval" not in name),
