@@ -113,8 +113,8 @@ _QUESTIONS = (
     ),
     (
         ("Does it change while the", "stream runs?"),
-        "Read again by a timer",
-        ("join(stream, df, on=…,", 'cache=Full(refresh="1 hour"))'),
+        "Followed, or on a timer",
+        ("join(stream, df, on=…, cache=", 'Full(refresh="on_commit"))'),
     ),
 )
 
