@@ -13,10 +13,10 @@ _STARS = "***"
 _WORD = re.compile(r"[^\s'\"]+")
 _USER = re.compile(r"://[^/:@]*:")
 _SECRET_NAME = re.compile(
-    r"pass|pwd|secret|token|credential|signature|sas|jwt|"
+    r"pass|pwd|secret|token|credential|signature|sas|jwt|authorization|"
     r"(?:api|access|account|auth|master|private|shared|storage|subscription)[-_.]?key|"
     # The parts of a signed URL of Azure, and what others call a key or a signature.
-    r"^(?:sig|se|sp|sv|key|auth|authorization|code)$|^header[.].*(?:auth|key)",
+    r"^(?:sig|se|sp|sv|key|auth|code)$|^header[.].*(?:auth|key)",
     re.IGNORECASE,
 )
 _PARAMETER = re.compile(r"[?&;#]([^\s=&;#?'\"]+)=")
