@@ -190,7 +190,7 @@ class Elastic:
         there, requested, bounds = self._there, self.requested, self.bounds
         most, waits = max(one for _, one in self._wants), self._now < self._until
         if self._now - self._wants[0][0] >= bounds.shrink_after_s:
-            worth = most < there * (1 - bounds.band) or bounds.most < there
+            worth = most < there * (1 - bounds.band) or most <= bounds.most < there
             if worth and not (waits and self._in_vain(-1)):
                 return self._request(most, f"no more than {most} for {bounds.shrink_after_s:g} s")
             if there <= most < requested and not waits and self._in_vain(1):

@@ -146,6 +146,11 @@ def test_rows_that_wait_too_long_need_no_confirmation() -> None:
 def test_more_than_the_most_leave_also_if_they_are_few() -> None:
     elastic = Elastic(Wants(20), bounds=Bounds(most=10, shrink_after_s=30))
     assert [elastic.step(now, 11, some(11)).target for now in (0, 30)] == [None, 10]
+    # What was wanted before one look that misses an executor is more than the most by then.
+    elastic = Elastic(Wants(20), bounds=Bounds(most=10, shrink_after_s=30))
+    elastic.step(0, 10, some(10))
+    elastic.bounds = Bounds(most=9, shrink_after_s=30)
+    assert elastic.step(30, 10, some(10)).target is None
 
 
 def test_larger_executors_than_the_least_are_no_reason_for_more() -> None:
