@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Literal
 
-from scheduling.model.checks import Checked, Endless, rising, share, whole
+from scheduling.model.checks import Checked, Endless, instance, rising, share, whole
 from scheduling.scalers import Load, Scaler
 
 State = Literal["steady", "changing", "settling"]
@@ -111,7 +111,8 @@ class Elastic:
         self, scaler: Scaler, *, tasks: int | None = None, bounds: Bounds | None = None,
         each: int = 1,
     ) -> None:  # fmt: skip
-        self.scaler, self.bounds = scaler, bounds or Bounds()
+        self.scaler = instance(Scaler, "a scaler, as scheduling.OERA()")("scaler", scaler)
+        self.bounds = bounds or Bounds()
         self.tasks = None if tasks is None else whole("tasks", tasks, least=1)
         self.each = whole("each", each, least=1)
         self.state: State = "steady"

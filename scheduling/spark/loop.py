@@ -25,6 +25,7 @@ from scheduling.cost import rent_per_s
 from scheduling.errors import ActuatorError
 from scheduling.history import Decision
 from scheduling.model import JobGraph, Plan, Receipt, Snapshot
+from scheduling.model.checks import whole
 from scheduling.policies import RoundRobin
 from scheduling.protocols import Clock, Policy
 from scheduling.scalers import Scaler
@@ -112,8 +113,8 @@ class Loop:
             :attr:`CycleContext.splits` says so; default False: they are dropped, which is told.
 
     Raises:
-        ArgumentError: the session is one of Spark Connect, whose server runs the jobs; or an option
-            of the placement has no effect, as ``tiers`` without a policy.
+        ArgumentError: an argument cannot be used, an option of the placement has no effect, as
+            ``tiers`` without a policy, or the session is one of Spark Connect.
         ClusterFileError: the price table cannot be read.
     """
 
@@ -133,7 +134,8 @@ class Loop:
         self._status = internals.StatusStore(spark)
         self._spark, self._operator, self._clock, self._splits = spark, operator, clock, splits
         self._options, self._once = options, Once()
-        begin = partitions or max(1, int(spark.sparkContext.defaultParallelism))
+        begin = max(1, int(spark.sparkContext.defaultParallelism))
+        begin = begin if partitions is None else whole("partitions", partitions, least=1)
         self._alone = internals.only_executor(spark)
         self.monitor = SparkMonitor(
             self._status.executors,

@@ -19,7 +19,7 @@ from scheduling.cost import Price
 from scheduling.elastic import Bounds, Elastic, Step
 from scheduling.flow import Limits, Meter, Progress, entry
 from scheduling.model import Plan, Snapshot
-from scheduling.model.checks import instance, number
+from scheduling.model.checks import number
 from scheduling.protocols import Clock
 from scheduling.scalers import Load, Scaler, Static
 from scheduling.spark import internals
@@ -233,7 +233,6 @@ class Scaling(_Follower):
         spark: SparkSession | None = None,
         clock: Clock = time.monotonic,
     ) -> None:
-        instance(Scaler, "a scaler, as scheduling.scalers.OERA()")("scaler", scaler)
         least, most = pair("executors", executors)
         internals.refuse_connect(query)
         spark = spark or SparkSession.active()

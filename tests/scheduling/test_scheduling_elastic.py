@@ -170,6 +170,7 @@ def test_arguments_are_checked() -> None:
         lambda: Bounds(band=1),
         lambda: Elastic(OERA(), tasks=0),
         lambda: Elastic(OERA(), each=0),
+        lambda: Elastic(OERA),  # type: ignore[arg-type]
     ):
         with pytest.raises(errors.ArgumentError):
             make()

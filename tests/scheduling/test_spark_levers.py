@@ -67,6 +67,8 @@ def test_connect_is_refused_and_other_versions_warn_once(monkeypatch: pytest.Mon
         raise ActuatorError("a member is missing")
 
     live = Live(monkeypatch, "h/1")
+    with pytest.raises(ArgumentError, match="partitions=0: give 1, 2"):
+        Loop(live.session, None, partitions=0)
     monkeypatch.setattr(pins, "pin", fails)
     with pytest.warns(LeverWarning, match="placed by Spark: a member is missing"):
         assert isinstance(live.cycle(1), Rows)
