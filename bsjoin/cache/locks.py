@@ -7,6 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 try:
@@ -34,17 +35,13 @@ class HostLock:
         with contextlib.suppress(OSError, AttributeError):
             os.close(self._descriptor)
 
-    @contextlib.contextmanager
-    def shared(self) -> Iterator[None]:
+    def shared(self) -> AbstractContextManager[None]:
         """Hold the lock together with other readers."""
-        with self._held(fcntl.LOCK_SH):
-            yield
+        return self._held(fcntl.LOCK_SH)
 
-    @contextlib.contextmanager
-    def exclusive(self) -> Iterator[None]:
+    def exclusive(self) -> AbstractContextManager[None]:
         """Hold the lock exclusively."""
-        with self._held(fcntl.LOCK_EX):
-            yield
+        return self._held(fcntl.LOCK_EX)
 
     @contextlib.contextmanager
     def _held(self, kind: int) -> Iterator[None]:

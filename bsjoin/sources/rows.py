@@ -73,12 +73,9 @@ def _array(values: Sequence[Any], dtype: pa.DataType) -> pa.Array:
     elif pa.types.is_temporal(dtype):
         _only(kinds, {dt.date if pa.types.is_date(dtype) else dt.datetime, str})
         if str in kinds:
-            return pc.cast(pa.array(list(map(_iso, values)), pa.string()), dtype)
+            texts = [v.isoformat() if isinstance(v, dt.date) else v for v in values]
+            return pc.cast(pa.array(texts, pa.string()), dtype)
     return pa.array(values, dtype)
-
-
-def _iso(value: dt.date | str | None) -> str | None:
-    return value.isoformat() if isinstance(value, dt.date) else value
 
 
 def _only(kinds: set[type], allowed: set[type]) -> None:

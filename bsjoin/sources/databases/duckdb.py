@@ -124,16 +124,17 @@ class DuckDB(Database):
         connection.register("bsjoin_keys", keys.rename_columns(inner))
         equal = []
         for name, key in zip(names, inner, strict=True):
-            column = self._columns[name]
+            column, dtype = self._columns[name], keys.column(name).type
             # What has no value in the key's type, in another row, is no fault of this key.
             read = column.read.replace("CAST(", "TRY_CAST(").format(self._at(name))
-            if pa.types.is_decimal(keys.column(name).type) and column.read != "{}":
-                dtype = keys.column(name).type
+            if pa.types.is_integer(dtype):
+                read = self._at(name)
+            elif pa.types.is_decimal(dtype) and column.read != "{}":
                 read = f"TRY_CAST({read} AS DECIMAL({dtype.precision}, {dtype.scale}))"
             sides = [read, f"q.{key}"]
-            if pa.types.is_string(keys.column(name).type) != (column.type == pa.string()):
+            if pa.types.is_string(dtype) != (column.type == pa.string()):
                 sides = [f"CAST({side} AS VARCHAR)" for side in sides]
-            kind = "DATE" if pa.types.is_date(keys.column(name).type) else "TIMESTAMP"
+            kind = "DATE" if pa.types.is_date(dtype) else "TIMESTAMP"
             for _, word in ends_in(keys.column(name)):
                 value = f"CAST('{word}' AS {kind})"
                 sides[0] = f"if({sides[0]} = {value}, {_ENDS[kind, word]}, {sides[0]})"

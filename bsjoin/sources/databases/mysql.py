@@ -245,9 +245,7 @@ class MySQL(Database):
         of other keys that match are ignored.
         """
         charset = self._charset(name)
-        if self._is_retyped(name):
-            return "%s"
-        if charset in ("binary", "utf8mb4"):
+        if self._is_retyped(name) or charset in ("binary", "utf8mb4"):
             return "%s"
         return f"CONVERT(%s USING {charset}) COLLATE {self._collations[name]}"
 
@@ -296,7 +294,7 @@ class MySQL(Database):
         return parts[-1], (parts[-2] if len(parts) > 1 else None)
 
     def _unique(self, connection: Any) -> list[list[str]]:
-        found: dict[str, list[str | None]] = {}
+        found: dict[str, list[Any]] = {}
         rows = self._fetched(
             connection,
             "SELECT index_name, column_name FROM information_schema.statistics "
@@ -307,11 +305,7 @@ class MySQL(Database):
         for index, column in rows:
             found.setdefault(index, []).append(column)
         # A null name means an expression.
-        return [
-            [name for name in names if name is not None]
-            for names in found.values()
-            if None not in names
-        ]
+        return [names for names in found.values() if None not in names]
 
     def _tables(self, connection: Any) -> list[str]:
         statement = "SELECT table_name FROM information_schema.tables "
