@@ -1,4 +1,4 @@
-"""Arrays of integers and numbers as short texts, for notes and rules that travel as JSON."""
+"""Arrays of integers as short texts, for notes and rules that travel as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
 
 _WIDTH = 8
 _MOST_BYTES = 64 << 20
@@ -62,31 +61,6 @@ def unpack(text: str, *, ascending: bool = False) -> Int64s:
     planes = np.frombuffer(raw, np.uint8).reshape(_WIDTH, -1)
     values = np.ascontiguousarray(planes.T).view("<i8").reshape(-1).astype(np.int64)
     return np.cumsum(values, dtype=np.int64) if ascending else values
-
-
-def pack_numbers(values: Float64s) -> tuple[str, str]:
-    """Write doubles with many duplicates: dictionary encoding, distinct values and their indices.
-
-    Complexity: O(m log m).
-
-    Example:
-        >>> unpack_numbers(*pack_numbers(np.array([0.5, 2.5, 0.5]))).tolist()
-        [0.5, 2.5, 0.5]
-    """
-    distinct, which = np.unique(values, return_inverse=True)
-    return pack(distinct.view(np.int64)), pack(which.astype(np.int64))
-
-
-def unpack_numbers(distinct: str, which: str) -> Float64s:
-    """Read what :func:`pack_numbers` wrote.
-
-    Raises:
-        ValueError: the texts are not what :func:`pack_numbers` writes.
-    """
-    try:
-        return unpack(distinct).view(np.float64).take(unpack(which))
-    except IndexError as error:
-        raise ValueError(f"{_shown(which)} was not written by pack_numbers(): {error}") from error
 
 
 def _shown(text: str) -> str:

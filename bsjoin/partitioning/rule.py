@@ -35,11 +35,6 @@ class HotKey:
     first: int
     shares: tuple[float, ...]
 
-    @property
-    def spans(self) -> tuple[tuple[int, float], ...]:
-        """The partitions and their shares."""
-        return tuple(enumerate(self.shares, self.first))
-
 
 @dataclass(frozen=True)
 class Rule:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.partitioning.packing import pack, pack_numbers, unpack, unpack_numbers
+from bsjoin.partitioning.packing import pack, unpack
 
 Int64s = NDArray[np.int64]
 Float64s = NDArray[np.float64]
@@ -76,25 +76,22 @@ class Sample:
         return float(self.weights.sum())
 
     def to_list(self) -> list[Any]:
-        """The table as texts, for JSON.
+        """The table of codes that were drawn at one rate, for JSON.
 
-        A code that is a hash takes about 9 characters; its count and weight together about one.
+        A code that is a hash takes about 9 characters, its count about one.
         """
-        return [
-            pack(self.codes, ascending=True),
-            pack(self.counts),
-            *pack_numbers(self.weights),
-        ]
+        rate = self.weight / max(self.drawn, 1)
+        return [pack(self.codes, ascending=True), pack(self.counts), rate]
 
     @classmethod
-    def from_list(cls, texts: Sequence[Any]) -> Sample:
+    def from_list(cls, written: Sequence[Any]) -> Sample:
         """The sample that :meth:`to_list` has written.
 
         Raises:
-            ValueError: the texts are not those of a sample.
+            ValueError: it is not the table of a sample.
         """
-        codes, counts, distinct, which = texts
-        sample = cls(unpack(codes, ascending=True), unpack(counts), unpack_numbers(distinct, which))
-        if not len(sample.codes) == len(sample.counts) == len(sample.weights):
+        packed, times, rate = written
+        codes, counts = unpack(packed, ascending=True), unpack(times)
+        if len(codes) != len(counts):
             raise ValueError("the texts of a sample are of different lengths")
-        return sample
+        return cls(codes, counts, counts.astype(np.float64) * float(rate))
