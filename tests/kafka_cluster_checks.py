@@ -92,7 +92,7 @@ def started(job: Job, checkpoint: str) -> Any:
 CHECKS = named(
     an_executor_is_killed_while_it_sends,
     fewer_slots_than_partitions,
-    kafka_page_checks.json_in_real_time,
+    kafka_page_checks.avro_in_real_time,
     kafka_checks.late_rows,
 )
 
