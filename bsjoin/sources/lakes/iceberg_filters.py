@@ -7,6 +7,16 @@ from typing import Any
 
 from bsjoin.sources.lakes.ranges import Ranges
 
+# The least and the greatest value of a type; of dates and times those that Python has.
+_TIMES = -62_135_596_800_000_000, 253_402_300_799_999_999
+_ENDS = {
+    "int": (-(1 << 31), (1 << 31) - 1),
+    "long": (-(1 << 63), (1 << 63) - 1),
+    "date": (-719_162, 2_932_896),
+    "timestamp": _TIMES,
+    "timestamptz": _TIMES,
+}
+
 
 def can_compare(table: Any, name: str, ranges: Ranges) -> bool:
     """Whether pyiceberg can compare a column in all files, and in all values of partitions.
@@ -14,16 +24,16 @@ def can_compare(table: Any, name: str, ranges: Ranges) -> bool:
     Some files have the type that it had before: pyiceberg casts whole numbers, and fails for
     decimals of less digits. A default of files without the column, such as a date, is a text to it.
     It takes no time for one in nanoseconds. The partition of a whole number near the least one is
-    not a number of its type any more.
+    not a number of its type any more, and a year that Python lacks makes none at all.
     """
     field = table.schema().find_field(name)
     if field.initial_default is not None or str(field.field_type).endswith("_ns"):
         return False
-    bits = {"int": 31, "long": 63}.get(str(field.field_type))
-    if bits is not None and ranges.bounds:
-        by = [spec.fields_by_source_id(field.field_id) for spec in table.metadata.specs().values()]
-        widths = [getattr(part.transform, "width", 0) for parts in by for part in parts]
-        if ranges.bounds[0][0] < max(widths, default=0) - (1 << bits):
+    by = [spec.fields_by_source_id(field.field_id) for spec in table.metadata.specs().values()]
+    widths = [getattr(part.transform, "width", 0) for parts in by for part in parts]
+    if widths and ranges.bounds and (ends := _ENDS.get(str(field.field_type))):
+        least, greatest = ranges.bounds[0][0], ranges.bounds[-1][1]
+        if least < ends[0] + max(widths) or greatest > ends[1]:
             return False
     for schema in table.metadata.schemas:
         before = schema.find_type(field.field_id) if field.field_id in schema.field_ids else None
