@@ -555,7 +555,7 @@ def test_whole_reads_have_a_share_of_the_time(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 4.0)
-    for limit, pause_s in ((None, 40), ("45 seconds", 25)):
+    for limit, pause_s in ((None, 40), ("45 seconds", 15)):
         source, table, make = followed(spark, tmp_path / str(limit), max_staleness=limit)
         clock, look, at, changes = Clock(monkeypatch, looks), make(), source.at, source.changes
 

@@ -186,8 +186,8 @@ class Following:
         finally:
             took_s = time.monotonic() - began_s
             pause_s = _PAUSES_OF_WHOLE_READS * took_s
-            if limit_s := self._options.max_staleness_s:  # the next one has to end before that
-                pause_s = min(pause_s, max(0.0, limit_s - 2 * took_s))
+            if limit_s := self._options.max_staleness_s:  # the next one may take twice as long
+                pause_s = min(pause_s, max(0.0, limit_s - 3 * took_s))
             self._whole_s = began_s + took_s + pause_s
 
     def _confirm(self, manifest: Manifest, began_us: int) -> None:
