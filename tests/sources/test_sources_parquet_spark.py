@@ -312,10 +312,12 @@ def test_types_of_spark_itself(spark: SparkSession, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "setting",
     [{"caseSensitive": "true", "parquet.binaryAsString": "true",
-      "parquet.inferTimestampNTZ.enabled": "false"}, {"parquet.mergeSchema": "true"},
+      "parquet.inferTimestampNTZ.enabled": "false"},
+     {"parquet.mergeSchema": "true", "legacy.parquet.datetimeRebaseModeInRead": "LEGACY"},
      {"sources.partitionColumnTypeInference.enabled": "false"},
      {"session.timeZone": "America/New_York"},
-     {"parquet.datetimeRebaseModeInRead": "LEGACY", "parquet.int96RebaseModeInRead": "LEGACY"}],
+     {"parquet.datetimeRebaseModeInRead": "LEGACY", "parquet.int96RebaseModeInRead": "LEGACY",
+      "legacy.parquet.datetimeRebaseModeInRead": "CORRECTED"}],
     ids=str,
 )  # fmt: skip
 def test_settings_of_the_session_are_followed(

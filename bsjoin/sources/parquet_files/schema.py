@@ -6,8 +6,6 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import pyarrow as pa
-
 from bsjoin.errors import SourceError
 from bsjoin.sources.parquet_files.columns import (
     Rules,
@@ -18,8 +16,7 @@ from bsjoin.sources.parquet_files.columns import (
 from bsjoin.sources.parquet_files.file import FORMAT, ParquetFile
 from bsjoin.sources.parquet_files.listing import Listing
 from bsjoin.sources.parquet_files.partition_values import Partitioning
-
-Declared = tuple[str, pa.DataType | None, str]
+from bsjoin.sources.table import Declared
 
 _PARQUET = "spark.sql.parquet."
 _REBASE = {
@@ -63,7 +60,8 @@ def _rules(settings: Mapping[str, str], what: str) -> Rules:
             )
     legacy = {}
     for argument, name in _REBASE.items():
-        mode = settings.get(name, "CORRECTED").upper()
+        older = name.replace(".sql.", ".sql.legacy.")  # which Spark takes, too
+        mode = settings.get(name, settings.get(older, "CORRECTED")).upper()
         if mode == "EXCEPTION":
             raise SourceError(f"{what}: {name} is EXCEPTION: set it to CORRECTED or LEGACY")
         legacy[argument] = mode == "LEGACY"
@@ -113,7 +111,9 @@ def declared_columns(
                 "numbers, by which only Spark's own reader finds them: unset it, or join with "
                 "spark.read.parquet(...) instead of this source"
             )
-        declared = declared_by_spark(footer) or _own(footer, rules)
+        declared = declared_by_spark(footer) or [
+            (column.name, column.type, column.declared) for column in columns_of(footer, rules)
+        ]
         _refuse_alike([name for name, _, _ in declared], rules, what)
         for name, dtype, words in declared:
             same = columns.setdefault(rules.key(name), (name, dtype, words))
@@ -138,7 +138,3 @@ def _refuse_alike(names: Sequence[str], rules: Rules, what: str) -> None:
                 f"{what}: the columns {other!r} and {name!r} differ in case only: write them with "
                 "other names, or set spark.sql.caseSensitive to true"
             )
-
-
-def _own(footer: Any, rules: Rules) -> list[Declared]:
-    return [(c.name, c.type, c.declared) for c in columns_of(footer, rules)]
