@@ -247,6 +247,15 @@ def test_what_spark_writes_into_logs_and_files_of_delta(tmp_path: Path) -> None:
             assert rows(found) == rows(right), (name, row)
 
 
+def test_times_of_far_years_are_found_in_delta(tmp_path: Path) -> None:
+    """Their bounds are cut to milliseconds; the library rounds them, and takes them for the key."""
+    times = pa.array([10**17 + i * 87_654_321_987_654 for i in range(40)], UTC)
+    table = pa.table({"k": range(40), "at": times})
+    deltalake.write_deltalake(tmp_path / "t", table, partition_by=["k"])
+    source, asked = delta(tmp_path / "t"), table.select(["at"])
+    assert [len(source.lookup(some)) for some in (asked, asked.slice(7, 20))] == [40, 20]
+
+
 def _in_numbers(table: pa.Table) -> pa.Schema:
     return pa.schema(
         [(f.name, pa.int64() if pa.types.is_timestamp(f.type) else f.type) for f in table.schema]
@@ -741,6 +750,8 @@ def test_the_least_and_the_greatest_keys_are_found_in_partitions(
     made.append(there)
     source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
     assert rows(source.lookup(table)) == rows(there)
+    more = pa.table({"k": pa.array(range(100, 140), integers).cast(dtype)})
+    assert len(source.lookup(pa.concat_tables([table.slice(3), more]))) == 3  # null, and ranges
     for i in range(len(table)):
         found = source.lookup(table.slice(i, 1))
         assert found.equals(table.slice(i, 1) if i >= len(table) - len(there) else found[:0]), i

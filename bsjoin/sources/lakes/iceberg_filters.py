@@ -24,16 +24,19 @@ def can_compare(table: Any, name: str, ranges: Ranges) -> bool:
     Some files have the type that it had before: pyiceberg casts whole numbers, and fails for
     decimals of less digits. A default of files without the column, such as a date, is a text to it.
     It takes no time for one in nanoseconds. The partition of a whole number near the least one is
-    not a number of its type any more, and a year that Python lacks makes none at all.
+    not a number of its type any more, and a year that Python lacks makes none at all. It fails to
+    compare a partition that is null with a range.
     """
     field = table.schema().find_field(name)
     if field.initial_default is not None or str(field.field_type).endswith("_ns"):
         return False
     by = [spec.fields_by_source_id(field.field_id) for spec in table.metadata.specs().values()]
     widths = [getattr(part.transform, "width", 0) for parts in by for part in parts]
-    if widths and ranges.bounds and (ends := _ENDS.get(str(field.field_type))):
-        least, greatest = ranges.bounds[0][0], ranges.bounds[-1][1]
-        if least < ends[0] + max(widths) or greatest > ends[1]:
+    if widths and ranges.bounds:
+        if ranges.null and any(low != high for low, high in ranges.bounds):
+            return False
+        ends = _ENDS.get(str(field.field_type))
+        if ends and (ranges.bounds[0][0] < ends[0] + max(widths) or ranges.bounds[-1][1] > ends[1]):
             return False
     for schema in table.metadata.schemas:
         before = schema.find_type(field.field_id) if field.field_id in schema.field_ids else None
