@@ -75,7 +75,8 @@ def test_a_private_table_changes_by_the_rows_that_a_feed_tells(
     found = cycles(query)[-1]
     query.stop()
     assert found.source.version == lake.version()
-    assert len(builds) == (1 if lake.format == "delta" else 2)
+    own = [one for one in builds if "/store-" in one]  # tables of earlier tests may be followed
+    assert len(own) == (1 if lake.format == "delta" else 2)
     assert found.refresh.applied == (2 if lake.format == "delta" else 1)
 
 
