@@ -47,14 +47,8 @@ class DeltaColumn:
 
 def is_told_by_text(dtype: pa.DataType) -> bool:
     """Whether the text that the log has for a value of a partition is read as Delta reads it."""
-    kinds = pa.types
-    return bool(
-        kinds.is_string(dtype)
-        or kinds.is_integer(dtype)
-        or kinds.is_boolean(dtype)
-        or kinds.is_date32(dtype)
-        or kinds.is_decimal(dtype)
-    )
+    of, others = pa.types, (pa.string(), pa.bool_(), pa.date32())
+    return bool(dtype in others or of.is_integer(dtype) or of.is_decimal(dtype))
 
 
 def commits_between(table: str, options: Options, first: int, last: int) -> list[Commit] | str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 import os
 import uuid
@@ -260,7 +259,7 @@ class _Iceberg(LakeTable):
 
     def at(self, version: str) -> _Iceberg:
         if version == NO_SNAPSHOT:
-            return copy.copy(self)
+            return self.copied()
         found = super().at(version)
         found._has_present_schema = True  # as the newest snapshot is read
         return found

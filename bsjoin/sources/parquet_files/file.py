@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -204,8 +204,9 @@ class ParquetFile:
                 bounds = [EMPTY] * count
             elif column.type is not None and not column.parts and self._keeps_order(column, field):
                 bounds = min_max_of(
-                    self.metadata, column.leaf, column.type, self._converting(column, field.type)
-                )
+                    self.metadata, column.leaf, column.type,
+                    lambda values: converted(values, column, field.type, self._rules),
+                )  # fmt: skip
                 nulls = may_have_nulls(self.metadata, column.leaf)
             self._bounds[name] = bounds, nulls
         return self._bounds[name]
@@ -218,9 +219,6 @@ class ParquetFile:
         is_cast = field.name in self._overridden and column.type != field.type
         is_rebased = column.legacy_zone is not None and pa.types.is_timestamp(column.type)
         return not (is_cast or is_rebased)
-
-    def _converting(self, column: Column, dtype: pa.DataType) -> Callable[[pa.Array], pa.Array]:
-        return lambda values: converted(values, column, dtype, self._rules)
 
 
 def _can_be(asked: AskedKeys, constant: pa.Scalar | None) -> bool:
