@@ -43,10 +43,8 @@ _DIGITS = {pa.int8(): 10, pa.int16(): 10, pa.int32(): 10, pa.int64(): 20}
 _ROW = b"org.apache.spark.sql.parquet.row.metadata"
 _VERSION = b"org.apache.spark.version"
 _ZONE = b"org.apache.spark.timeZone"
-_LEGACY_DATETIME, _LEGACY_INT96 = (
-    b"org.apache.spark.legacyDateTime",
-    b"org.apache.spark.legacyINT96",
-)
+_LEGACY_DATETIME = b"org.apache.spark.legacyDateTime"
+_LEGACY_INT96 = b"org.apache.spark.legacyINT96"
 
 
 @dataclass(frozen=True)

@@ -24,21 +24,6 @@ _FIRST_ZONED_US = -2_208_988_800_000_000  # 1900-01-01 UTC
 _FIRST_OF_PYTHON = -719_162  # 0001-01-01
 
 
-def days_of(year: int, month: int, day: int) -> int | None:
-    """The days from 1970-01-01 to a date of the Gregorian calendar; None if there is none such.
-
-    >>> days_of(1970, 1, 2), days_of(2023, 2, 29)
-    (1, None)
-    """
-    # The calendar repeats every 400 years, which have 146,097 days.
-    cycles = (year - 2000) // 400
-    try:
-        date = dt.date(year - 400 * cycles, month, day)
-    except ValueError:
-        return None
-    return date.toordinal() - 719_163 + 146_097 * cycles
-
-
 def zone_of(name: str) -> dt.tzinfo:
     """A time zone by its name, or its offset such as ``+02:00``.
 

@@ -24,28 +24,17 @@ SUMMARIES = ("_common_metadata", "_metadata")
 
 _SINK = "_spark_metadata"
 _LOGGED = re.compile(r"(\d+)(\.compact)?")
-_FORMATS: tuple[tuple[str, re.Pattern[str], str], ...] = (
-    (
-        "a Delta table",
-        re.compile(r"_delta_log/"),
-        'join with sources.delta(...), or with spark.read.format("delta").load(...)',
+_FORMATS = {
+    "a Delta table": (
+        "_delta_log/", 'join with sources.delta(...), or with spark.read.format("delta").load(...)'
     ),
-    (
-        "an Iceberg table",
-        re.compile(r"metadata/[^/]*\.metadata\.json$"),
+    "an Iceberg table": (
+        r"metadata/[^/]*\.metadata\.json$",
         "join with sources.iceberg(...), or with spark.table(...) of its catalog",
     ),
-    (
-        "a Hudi table",
-        re.compile(r"\.hoodie/"),
-        'join with spark.read.format("hudi").load(...)',
-    ),
-    (
-        "a Paimon table",
-        re.compile(r"snapshot/snapshot-\d+$"),
-        "join with spark.table(...) of its catalog",
-    ),
-)
+    "a Hudi table": (r"\.hoodie/", 'join with spark.read.format("hudi").load(...)'),
+    "a Paimon table": (r"snapshot/snapshot-\d+$", "join with spark.table(...) of its catalog"),
+}  # fmt: skip
 
 
 class Remote(pafs.FSSpecHandler):  # type: ignore[misc]
@@ -168,8 +157,8 @@ def _is_hidden(relative: str) -> bool:
 
 def _refuse_other_formats(relatives: Iterable[str], what: str) -> None:
     for relative in relatives:
-        for name, pattern, advice in _FORMATS:
-            if pattern.match(relative):
+        for name, (pattern, advice) in _FORMATS.items():
+            if re.match(pattern, relative):
                 raise SourceError(
                     f"{what}: this is {name}, whose folder also has files with rows that were "
                     f"changed or removed: {advice} and cache=bsjoin.Full(...) instead of "

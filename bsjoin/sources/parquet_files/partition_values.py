@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import reduce
 
+import numpy as np
 import pyarrow as pa
 
 from bsjoin.errors import SourceError
-from bsjoin.sources.parquet_files.legacy_calendar import days_of, zone_of
+from bsjoin.sources.parquet_files.legacy_calendar import zone_of
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 
@@ -27,7 +28,7 @@ _DOUBLE = re.compile(
     r"|0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+))[fFdD]?[\x00-\x20]*",
     re.ASCII,
 )
-_DATE = re.compile(r"(-?\d{4})-(\d{2})-(\d{2})", re.ASCII)
+_DATE = re.compile(r"-?\d{4}-\d{2}-\d{2}", re.ASCII)
 _TIMESTAMP = re.compile(r"(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2})(?:\.(\d))?", re.ASCII)
 _TIME = re.compile(r"\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?", re.ASCII)
 _ESCAPED = re.compile(r"%([0-9a-fA-F]{2})")
@@ -166,8 +167,10 @@ def _digits(dtype: pa.DataType | None) -> int | None:
 
 
 def _days(value: str) -> int | None:
-    found = _DATE.fullmatch(value)
-    return None if found is None else days_of(int(found[1]), int(found[2]), int(found[3]))
+    try:
+        return int(np.datetime64(value, "D").astype(int)) if _DATE.fullmatch(value) else None
+    except ValueError:
+        return None
 
 
 def _timestamp(value: str) -> dt.datetime | None:
