@@ -11,7 +11,8 @@ from unittest import mock
 import pyarrow as pa
 import pytest
 from parquet_samples import imported_polars
-from source_stands import DuckDB
+from servers import PostgreSQL as PostgreSQLServer
+from source_stands import DuckDB, PostgreSQL
 
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import Source, adbc
@@ -161,6 +162,20 @@ def test_types_that_spark_lacks_queries_and_errors_of_the_database(tmp_path: Pat
         numbers.lookup(pa.table({"k": pa.array([1], pa.int32())}))
     with pytest.raises(SourceError, match="nowhere"):
         _ = adbc("duckdb", options=options, table="nowhere").schema
+
+
+def test_decimals_are_bound_to_postgresql_as_texts(postgresql: PostgreSQLServer) -> None:
+    """Of them drivers before version 1.13 make other ones, and errors."""
+    place = PostgreSQL(postgresql.url)
+    place.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (k integer, n numeric(10, 2))")
+    place.run("INSERT INTO t VALUES (1, 1.10), (2, 100), (3, -0.01)")
+    schema = {"n": pa.decimal128(10, 2)}
+    source = adbc("postgresql", uri=place.url, table="t", schema=schema)
+    rows = pa.Table.from_batches(source.scan())
+    with mock.patch.object(adbc_source, "fetched", wraps=adbc_source.fetched) as fetched:
+        for keys in (rows.select(["n"]), rows):
+            assert sorted(source.lookup(keys)["k"].to_pylist()) == [1, 2, 3]
+            assert not [t for t in fetched.call_args.args[2].schema.types if t == schema["n"]]
 
 
 def test_times_in_nanoseconds_are_found_by_the_microsecond_that_they_are_read_as(

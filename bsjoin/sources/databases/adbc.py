@@ -42,6 +42,7 @@ class _SQL:
         numbered: whether placeholders are numbered.
         as_text: the database's text of a value.
         text: a column of texts, as they are read and compared.
+        decimal: a placeholder for the text of a decimal; None if the driver binds decimals.
         entrypoint: of the driver's library, where it is not the default one.
     """
 
@@ -49,6 +50,7 @@ class _SQL:
     numbered: bool = False
     as_text: str = "CAST({} AS VARCHAR)"
     text: str = "{}"
+    decimal: str | None = None
     entrypoint: str | None = None
 
 
@@ -57,7 +59,11 @@ _SQLS = {
     "databricks": _SQL(mark="`", as_text="CAST({} AS STRING)"),
     "duckdb": _SQL(entrypoint="duckdb_adbc_init"),
     "mysql": _SQL(mark="`", as_text="CAST({} AS CHAR)"),
-    "postgresql": _SQL(numbered=True, text="CAST({} AS TEXT)"),  # char(n) without its padding
+    "postgresql": _SQL(
+        numbered=True,
+        text="CAST({} AS TEXT)",  # char(n) without its padding
+        decimal="CAST(CAST({} AS TEXT) AS NUMERIC)",  # before version 1.13 it binds other ones
+    ),
     "redshift": _SQL(numbered=True),
 }
 
@@ -233,9 +239,12 @@ class _Adbc(Database):
                 ends += [(f"{at} >= ", pc.min(column)), (f"{at} <= ", pc.max(last))]
             else:
                 given.append(column)
-        width = len(given)
+        width, marks = len(given), ["{}"] * len(given)
+        for place, column in enumerate(given):
+            if self._sql.decimal is not None and pa.types.is_decimal(column.type):
+                given[place], marks[place] = column.cast(pa.string()), self._sql.decimal
         rows = [
-            [self._placeholder(begin + place) for place in range(width)]
+            [mark.format(self._placeholder(begin + place)) for place, mark in enumerate(marks)]
             for begin in range(0, len(keys) * width, width)
         ]
         if any(finer):
