@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from operator import attrgetter
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
@@ -56,11 +57,11 @@ class RouteProgress:
         waiting: rows that went to the retry topic.
         expired: rows that went to the dead letters.
         waiting_now: rows that wait after the micro-batch: those that it sent to the retry topics of
-            its calls, and the records there that it has left unread, as far as the query reads
-            these topics; None (default) where it reads none, in real-time mode, and of one that a
-            restart repeats, for Spark does not tell what the topics have then. With the trigger
-            ``availableNow`` and a limit, those that earlier micro-batches of the run have sent are
-            missing.
+            its calls, and the records there that it has left unread (of a retry topic that several
+            topics share, with the first of these alone), as far as the query reads them; None
+            (default) where it reads none, in real-time mode, and of one that a restart repeats, for
+            Spark does not tell what the topics have then. With the trigger ``availableNow`` and a
+            limit, those that earlier micro-batches of the run have sent are missing.
     """
 
     batch_id: int
@@ -100,7 +101,7 @@ def route(
         topic: where they go.
         retry: where rows without a match go.
         dead: where they go after the patience.
-        patience: how long a row waits from its second miss on, by the timestamps of its records: a
+        patience: how long a row waits from its first miss on, by the timestamps of its records: a
             timedelta, ``"10 minutes"``, or seconds. The old timestamps of records that are read
             again from the start do not count.
         found: the name that ``indicator=`` has; default ``"found"``.
@@ -268,19 +269,19 @@ def progress(query: Any) -> list[RouteProgress]:
             f"progress() of a {type(query).__name__}: give a StreamingQuery, or the progress of one"
         )
     counted = counted_in(_Routed, "routes", batches, compat.session_of(query))
-    return [
-        RouteProgress(
-            batch_id=batch.batchId,
-            topic=topic,
-            **{name: sum(getattr(one, name) for one in calls) for name in _OUTCOMES},
-            waiting_now=_waiting_now(batch, calls),
-        )
-        for batch in batches
-        for topic, calls in sorted(_of_topics([*_observed(batch), *counted(batch)]).items())
-    ]
+    found: list[RouteProgress] = []
+    for batch in batches:
+        routed = _counting([*_observed(batch), *counted(batch)])
+        waits = _waiting_now(batch, routed) if routed else {}
+        for topic, some in itertools.groupby(routed, _topic):
+            calls = [*some]
+            sums = {name: sum(getattr(one, name) for one in calls) for name in _OUTCOMES}
+            found.append(RouteProgress(batch.batchId, topic, **sums, waiting_now=waits.get(topic)))
+    return found
 
 
 _OUTCOMES = ("found", "recovered", "waiting", "expired")
+_topic = attrgetter("topic")
 
 
 @dataclass(frozen=True)
@@ -302,46 +303,46 @@ def _observed(batch: Any) -> Iterator[_Routed]:
     """What Spark has observed in a micro-batch."""
     for name, row in batch.observedMetrics.items():
         if name.startswith(_OBSERVED):
-            topic, _, number = name.removeprefix(_OBSERVED).partition(" ")
-            yield _Routed(batch.batchId, None, topic, call=int(number or 0), **observed_row(row))
+            topic, _, number = name.removeprefix(_OBSERVED).rpartition(" ")
+            yield _Routed(batch.batchId, None, topic, call=int(number), **observed_row(row))
 
 
-def _of_topics(routed: Iterable[_Routed]) -> dict[str, list[_Routed]]:
-    """What became of the rows by topic: of those of a call in the action that had most of them."""
+def _counting(routed: Iterable[_Routed]) -> list[_Routed]:
+    """What became of the rows of each call in the action that had most of them, by topic."""
     actions: dict[tuple[int, str | None], list[_Routed]] = {}
     for one in routed:
         actions.setdefault((one.call, one.execution), []).append(one)
     most: dict[int, list[_Routed]] = {}
     for (number, _), some in actions.items():
         most[number] = max(most.get(number, some), some, key=_rows)
-    found: dict[str, list[_Routed]] = {}
-    for one in itertools.chain.from_iterable(most.values()):
-        found.setdefault(one.topic, []).append(one)
-    return found
+    return sorted(itertools.chain.from_iterable(most.values()), key=_topic)
 
 
 def _rows(some: Iterable[_Routed]) -> int:
     return sum(one.found + one.waiting + one.expired for one in some)
 
 
-def _waiting_now(batch: Any, calls: Iterable[_Routed]) -> int | None:
-    """Return the rows that wait after a micro-batch; None where that is not known.
+def _waiting_now(batch: Any, calls: Sequence[_Routed]) -> dict[str, int]:
+    """The rows that wait after a micro-batch, by the topic of those found; none if not known.
 
     What it has sent, the next one reads. In real-time mode a batch reads what it has sent itself,
     again and again, and so beyond the latest offset at its start.
     """
-    sent: Counter[str | None] = Counter()
-    for one in calls:
-        sent[one.retry] += one.waiting
-    waits: Counter[str | None] = Counter()
+    unread: dict[str | None, dict[str, int]] = {}
     sources = json.loads(getattr(batch, "json", "{}")).get("sources", ())
-    for source, retry in itertools.product(sources, sent):
+    for source, retry in itertools.product(sources, {one.retry for one in calls}):
         end, latest = (_offsets(source.get(one), retry) for one in ("endOffset", "latestOffset"))
-        if any(latest.get(partition, -1) < offset for partition, offset in end.items()):
-            return None
         if end:  # partitions that have come since are read from their starts
-            waits[retry] += sum(latest.values()) - sum(end.values())
-    return sum(waits[one] + sent[one] for one in waits) if waits else None
+            rows = {one: latest.get(one, -1) - end.get(one, 0) for one in {**end, **latest}}
+            unread.setdefault(retry, {}).update(rows)
+    if any(min(rows.values()) < 0 for rows in unread.values()):
+        return {}
+    waits: Counter[str] = Counter()
+    for one in calls:
+        if one.retry in unread:
+            waits[one.topic] += one.waiting + sum(unread[one.retry].values())
+            unread[one.retry] = {}  # which is told once
+    return waits
 
 
 def _offsets(offset: Any, topic: str | None) -> dict[str, int]:

@@ -297,14 +297,24 @@ def test_rows_that_wait_now_are_told_by_what_reads_the_retry_topic(
     batch = SimpleNamespace(
         batchId=7,
         observedMetrics={
-            "bsjoin.kafka.route out 0": row,
-            "bsjoin.kafka.route out 1": {**row, "waiting": 2, "retry": "later"},
+            "bsjoin.kafka.route the out 0": row,
+            "bsjoin.kafka.route the out 1": {**row, "waiting": 2, "retry": "later"},
         },
         json=json.dumps({"sources": sources}),
     )
     (found,) = bsjoin.kafka.progress(batch)
-    assert (found.batch_id, found.topic, found.waiting) == (7, "out", 5)
+    assert (found.batch_id, found.topic, found.waiting) == (7, "the out", 5)
     assert found.waiting_now == waits
+
+
+def test_what_is_unread_in_a_retry_topic_is_told_once() -> None:
+    row = {"found": 5, "recovered": 1, "waiting": 3, "expired": 0, "retry": "again"}
+    batch = SimpleNamespace(
+        batchId=7,
+        observedMetrics={f"bsjoin.kafka.route {name} {name}": row for name in "12"},
+        json=json.dumps({"sources": [read({"again": {"0": 4}}, {"again": {"0": 9}})] * 2}),
+    )
+    assert [one.waiting_now for one in bsjoin.kafka.progress(batch)] == [8, 3]
 
 
 def test_errors(joined: DataFrame) -> None:

@@ -350,9 +350,9 @@ def test_routes_are_read_on_connect_and_do_not_take_joins_with_them() -> None:
     fields = {"fields": [{"name": one} for one in counts]}
     row = {"values": [*counts.values()], "schema": fields}
     known = Totals()
-    (made,) = known.take(ended(0, observedMetrics={"bsjoin.kafka.route named": row}))
+    (made,) = known.take(ended(0, observedMetrics={"bsjoin.kafka.route named 0": row}))
     assert made.routes[0].waiting == 2
-    (made,) = known.take(ended(1, observedMetrics={"bsjoin.kafka.route named": {"a": 1}}))
+    (made,) = known.take(ended(1, observedMetrics={"bsjoin.kafka.route named 0": {"a": 1}}))
     assert made.routes == []
 
 
@@ -404,7 +404,7 @@ def test_rows_that_wait_are_those_of_the_last_micro_batch_and_none_of_an_ended_q
         counts = {"found": 0, "recovered": 0, "waiting": waiting, "expired": 0, "retry": "again"}
         source = {"endOffset": {"again": {"0": end}}, "latestOffset": {"again": {"0": 9}}}
         return ended(
-            number, run, observedMetrics={"bsjoin.kafka.route named": counts},
+            number, run, observedMetrics={"bsjoin.kafka.route named 0": counts},
             json=json.dumps({"sources": [source]}),
         )  # fmt: skip
 
