@@ -17,7 +17,6 @@ import bsjoin
 from bsjoin import AsOf, BatchTable, Incremental
 from bsjoin.errors import ArgumentError
 from bsjoin.metrics.numbers import JoinNumbers
-from bsjoin.metrics.tasks import MicroBatches
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
@@ -111,17 +110,6 @@ def test_what_is_no_query_is_refused(spark: SparkSession, what: Any) -> None:
     thing = given.get(what, what) if isinstance(what, str) else what
     with pytest.raises(ArgumentError, match=rf"progress\(\) of a {type(thing).__name__}"):
         bsjoin.progress(thing)
-
-
-def test_as_many_micro_batches_are_kept_as_spark_keeps() -> None:
-    kept = MicroBatches(queries=2)
-    kept.remember(3)
-    for batch in (0, 0, 1, 2, 3, 4):
-        for name in ("used", "not used"):
-            row = {"lines": f"{batch}"} if name == "used" else None
-            kept.observe("a", "r", batch, name, lambda row=row: row)
-    found = [kept.of("a", "r", batch) for batch in range(6)]
-    assert found == [{}, *({"used": {"lines": f"{batch}"}} for batch in (1, 2, 3, 4)), {}]
 
 
 def test_a_join_has_the_number_that_it_had_in_the_micro_batch_before() -> None:

@@ -84,7 +84,9 @@ def test_an_earlier_run_does_not_answer_for_a_later_one(kept: MicroBatches) -> N
     groups = [f"the jobs of table {n}" for n in range(12)]
     for name in groups:
         kept.observe("q", name, 3, name, lambda: {"rows": 2})
-    assert kept.of("q", second, 3) == {name: {"rows": 2} for name in groups}
+    seen = {name: {"rows": 2} for name in groups}
+    kept.take([replace(ONE, run=run, stage=n, partition=n) for n, run in enumerate(groups)])
+    assert kept.of("q", second, 3) == {**seen, "join": "\n".join("1" * 12)}
 
 
 def test_a_micro_batch_that_fails_for_ever_takes_no_more_memory(kept: MicroBatches) -> None:
@@ -122,8 +124,9 @@ def test_keys_that_are_there_by_chance_take_no_places() -> None:
 
 def test_the_last_micro_batches_of_the_last_queries_are_remembered(kept: MicroBatches) -> None:
     kept.take([replace(ONE, batch=batch) for batch in range(5)])
+    kept.observe("q", "r", 5, "not used", lambda: None)
     # The newest may not have ended.
-    assert [batch for batch in range(5) if tasks(kept, batch=batch)] == [2, 3, 4]
+    assert [batch for batch in range(6) if tasks(kept, batch=batch)] == [3, 4]
     last = replace(ONE, attempt=12)
     kept.take([replace(ONE, query="second"), last, replace(ONE, query="third")])
     assert tasks(kept, query="second") == {}

@@ -51,25 +51,9 @@ class TaskMetrics:
     line: str
 
 
-@dataclass
-class _Stage:
-    """The metrics of one stage.
-
-    Args:
-        partitions: of each partition the number of the last task, and what it sent: several lines
-            where one task computes several partitions of the join (after ``coalesce``).
-    """
-
-    partitions: dict[int, tuple[int, list[str]]] = field(default_factory=dict)
-
-    def take(self, one: TaskMetrics) -> None:
-        """Add the metrics of a task, unless a later attempt has sent its own."""
-        attempt, lines = self.partitions.get(one.partition, (-1, []))
-        if one.attempt == attempt:
-            lines.append(one.line)
-        elif one.attempt > attempt:
-            self.partitions[one.partition] = one.attempt, [one.line]
-
+Stage = dict[int, tuple[int, list[str]]]
+"""Of each partition of a stage the number of the last task, and what it sent: several lines where
+one task computes several partitions of the join (after ``coalesce``)."""
 
 Read = Callable[[], dict[str, Any] | None]
 """Gets a row that Spark observes; None as long as no action has used its rows."""
@@ -84,11 +68,11 @@ class _Run:
         observed: what reads those that Spark observes, by their name.
     """
 
-    tasks: dict[str, dict[int, _Stage]] = field(default_factory=dict)
+    tasks: dict[str, dict[int, Stage]] = field(default_factory=dict)
     observed: dict[str, Read] = field(default_factory=dict)
 
 
-def _lines(stages: dict[int, _Stage]) -> Iterator[str]:
+def _lines(stages: dict[int, Stage]) -> Iterator[str]:
     """Yield the lines that count, of several stages that have computed the same rows.
 
     A later stage may have computed only those partitions again whose rows were lost, or that an
@@ -97,14 +81,14 @@ def _lines(stages: dict[int, _Stage]) -> Iterator[str]:
     """
     counted: dict[int, list[str]] = {}
     for _, stage in sorted(stages.items()):
-        new = {partition: lines for partition, (_, lines) in stage.partitions.items()}
+        new = {partition: lines for partition, (_, lines) in stage.items()}
         if any(len(counted[p]) != len(new[p]) for p in counted.keys() & new.keys()):
             counted = {}
         counted.update(new)
     return itertools.chain.from_iterable(counted.values())
 
 
-def _texts(tasks: dict[str, dict[int, _Stage]]) -> dict[str, str]:
+def _texts(tasks: dict[str, dict[int, Stage]]) -> dict[str, str]:
     """The lines by the name of the metrics; without names whose tasks had no rows."""
     found = {name: "\n".join(filter(None, _lines(stages))) for name, stages in tasks.items()}
     return {name: lines for name, lines in found.items() if lines}
@@ -127,11 +111,16 @@ class MicroBatches:
         self._batches = max(self._batches, batches)
 
     def take(self, sent: Sequence[TaskMetrics]) -> None:
-        """Add what tasks have sent."""
+        """Add what tasks have sent; of the attempts for a partition the last one counts."""
         with self._lock:
             for one in sent:
                 stages = self._run(one.query, one.run, one.batch).tasks.setdefault(one.name, {})
-                stages.setdefault(one.stage, _Stage()).take(one)
+                stage = stages.setdefault(one.stage, {})
+                attempt, lines = stage.get(one.partition, (-1, []))
+                if one.attempt == attempt:
+                    lines.append(one.line)
+                elif one.attempt > attempt:
+                    stage[one.partition] = one.attempt, [one.line]
 
     def observe(self, query: str, run: str, batch: int, name: str, read: Read) -> None:
         """Add what reads metrics that Spark observes."""
@@ -161,7 +150,11 @@ class MicroBatches:
             runs = self._found[query].get(batch, {}) if query in self._found else {}
             others = [found for name, found in runs.items() if not _is_run(name)]
             known = [*others, runs.get(run, _Run())]
-            counted = next(filter(None, (_texts(one.tasks) for one in reversed(known))), {})
+            tasks: dict[str, dict[int, Stage]] = {}
+            for one in known:
+                for name, stages in one.tasks.items():
+                    tasks.setdefault(name, {}).update(stages)
+            counted = _texts(tasks)
             readers = {name: read for one in known for name, read in one.observed.items()}
         observed = {name: read() for name, read in readers.items()}
         return {**{name: row for name, row in observed.items() if row}, **counted}
