@@ -20,19 +20,13 @@ import pytest
 from browser import Browser, program
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed
-from test_monitoring import HOSTILE, NOON, cached, cycle, ended, full, nothing, totals
+from test_monitoring import HOSTILE, NOON, alone, cached, cycle, ended, full, nothing, totals  # noqa: F401
 
 import bsjoin
 from bsjoin.errors import ArgumentError
 from bsjoin.monitoring import dashboard as pages
 from bsjoin.monitoring import watching
 from bsjoin.monitoring.watching import Watched
-
-
-@pytest.fixture(autouse=True)
-def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Joins of other tests have numbers of those that are made here, and tables with refreshes."""
-    monkeypatch.setattr("bsjoin.monitoring.totals.of_join", {}.get)
 
 
 class Query:
@@ -363,11 +357,11 @@ def test_a_session_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch)
     assert asked.wait(20)
     for limit_s, is_silent in ((60.0, False), (0.0, True)):
         monkeypatch.setattr(watching, "_SILENT_S", limit_s)
-        assert found.is_looking
+        assert found.is_looking()
         assert json.loads(found.as_json())["is_silent"] == is_silent
     answers.set()
     looking.join()
-    assert not found.is_looking
+    assert not found.is_looking()
     assert not json.loads(found.as_json())["is_silent"]
 
 
@@ -387,7 +381,7 @@ def test_what_is_known_is_told_while_a_session_does_not_answer(
         for _ in range(2):
             assert ask(page, "/data.json").status == 200
             assert b"bsjoin_input_rows_total" in ask(page, "/metrics").read()
-        assert page._server.watched.is_looking
+        assert page._server.watched.is_looking()
         answers.set()
 
 

@@ -190,7 +190,7 @@ class _Server(ThreadingHTTPServer):
 
     def look(self) -> None:
         """Have the queries looked at, unless they are; one that takes long is not waited for."""
-        if not self.watched.is_looking:
+        if not self.watched.is_looking():
             self.looked.clear()
             self.wanted.set()
             self.looked.wait(_WAITS_S)

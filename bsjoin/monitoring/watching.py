@@ -48,15 +48,14 @@ class Watched:
         self._changed = time.monotonic()
         self._began = math.inf
         self._is_silent = False
-        self._states: dict[int, tuple[str, str]] = {}
-        self._faults: dict[int, str] = {}
-        self._ids: dict[int, str] = {}
+        self._states = [("running", "")] * len(queries)
+        self._faults = [""] * len(queries)
+        self._ids = [""] * len(queries)
         self._names = [_name(query, place) for place, query in enumerate(queries)]
         self._shown = -1, b""
         self.number = time.time_ns() // 1_000_000
         """Rises with everything that changes; of the next page at this port it is another one."""
 
-    @property
     def is_looking(self) -> bool:
         """Whether a look goes on; one that takes long is told."""
         now = time.monotonic()
@@ -87,14 +86,14 @@ class Watched:
         try:
             is_new = state[0] != "gone" and self._take(place, query)
             if state[0] == "running":
-                is_new |= self.totals.renew(self._ids.get(place, ""))
+                is_new |= self.totals.renew(self._ids[place])
             if is_new:
                 self._note_change()
         except Exception as error:
             fault = f"its figures cannot be read: {error_text(error)}"
-            if self._faults.get(place) != fault:
+            if self._faults[place] != fault:
                 _log.warning("bsjoin: dashboard: query %s: %s", self._names[place], fault)
-        if (self._states.get(place), self._faults.get(place, "")) != (state, fault):
+        if (self._states[place], self._faults[place]) != (state, fault):
             self._states[place], self._faults[place] = state, fault
             self._note_change()
 
@@ -116,7 +115,7 @@ class Watched:
     @property
     def is_over(self) -> bool:
         """Whether all queries have ended; cycles alone do not say so."""
-        return all(self._states.get(n, ("", ""))[0] in _OVER for n in range(len(self._queries)))
+        return all(state != "running" for state, _ in self._states)
 
     def _take(self, place: int, query: Any) -> bool:
         news = self._news(query)
@@ -160,14 +159,11 @@ class Watched:
             return self._shown[1]
 
     def _described(self, place: int) -> dict[str, Any]:
-        state, error = self._states.get(place, ("running", ""))
-        error = error or self._faults.get(place, "")
+        state, error = self._states[place]
+        error = error or self._faults[place]
         found = {"state": state, "error": error, "name": self._names[place]}
-        known = self.totals.of(self._ids.get(place, ""))
+        known = self.totals.of(self._ids[place])
         return found | {"batches": [], "joins": [], "routes": []} | _of(known)
-
-
-_OVER = ("ended", "failed", "gone")
 
 
 def _is_of_spark(query: Any) -> bool:

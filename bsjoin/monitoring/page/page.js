@@ -81,24 +81,34 @@ function table(parent, key, caption, head, rows) {
   });
 }
 
-/** Lines over the last micro-batches: [{name, values}], the second one dashed; values as a table. */
-function chart(parent, key, title, batches, lines, format, least = 0) {
+/** A figure with an empty picture, beside it a scale from nought to the most: both. */
+function picture(parent, key, title, now, most, format, label) {
   const figure = at(parent, key, "figure");
-  const known = lines.flatMap((line) => line.values).filter((value) => value !== null && value !== undefined);
-  const most = Math.max(least, ...known) || 1;
-  const now = lines.map((line) => format(line.values.findLast((value) => value !== null && value !== undefined)));
   const caption = at(figure, "caption", "figcaption");
   say(caption, "title", "span", title);
-  say(caption, "now", "span", now.join(" / "), { class: "now" });
+  say(caption, "now", "span", now, { class: "now" });
   const plot = at(figure, "plot", "div", { class: "plot" });
   const scale = at(plot, "scale", "div", { class: "scale", "aria-hidden": "true" });
   say(scale, "most", "span", format(most));
   say(scale, "least", "span", format(0));
+  return [figure, at(plot, "svg", "svg", { viewBox: "0 0 300 80", preserveAspectRatio: "none", role: "img", "aria-label": label })];
+}
+
+/** The values of a figure, as a table that is drawn when it is open. */
+function values(figure, caption, head, rows) {
+  const details = at(figure, "values", "details");
+  say(details, "summary", "summary", "Values");
+  if (details.open) table(details, "table", caption, head, rows());
+}
+
+/** Lines over the last micro-batches: [{name, values}], the second one dashed; values as a table. */
+function chart(parent, key, title, batches, lines, format, least = 0) {
+  const known = lines.flatMap((line) => line.values).filter((value) => value !== null && value !== undefined);
+  const most = Math.max(least, ...known) || 1;
+  const now = lines.map((line) => format(line.values.findLast((value) => value !== null && value !== undefined)));
   const told = lines.map((line, n) => `${line.name || title}: last ${now[n]}`).join("; ");
-  const svg = at(plot, "svg", "svg", {
-    viewBox: "0 0 300 80", preserveAspectRatio: "none", role: "img",
-    "aria-label": `${told}; most ${format(known.length ? Math.max(...known) : null)}, of ${batches.length} micro-batches`,
-  });
+  const [figure, svg] = picture(parent, key, title, now.join(" / "), most, format,
+    `${told}; most ${format(known.length ? Math.max(...known) : null)}, of ${batches.length} micro-batches`);
   const step = 300 / Math.max(1, batches.length - 1);
   lines.forEach((line, n) => {
     // A gap, where a value is not known, ends a line and begins another one.
@@ -118,11 +128,8 @@ function chart(parent, key, title, batches, lines, format, least = 0) {
     const legend = at(figure, "legend", "p", { class: "legend", "aria-hidden": "true" });
     lines.forEach((line, n) => say(legend, n, "span", line.name, { class: n ? "two" : "one" }));
   }
-  const details = at(figure, "values", "details");
-  say(details, "summary", "summary", "Values");
-  if (!details.open) return;
-  const rows = batches.map((batch, i) => [batch, ...lines.map((line) => format(line.values[i]))]).reverse();
-  table(details, "table", `${title}, newest first`, ["Micro-batch", ...lines.map((line) => line.name || title)], rows);
+  values(figure, `${title}, newest first`, ["Micro-batch", ...lines.map((line) => line.name || title)],
+    () => batches.map((batch, i) => [batch, ...lines.map((line) => format(line.values[i]))]).reverse());
 }
 
 function facts(parent, key, pairs) {
@@ -143,27 +150,15 @@ function card(parent, key, title, lines) {
 }
 
 function partitions(parent, rows) {
-  const figure = at(parent, "partitions", "figure");
   const most = Math.max(...rows, 1), mean = rows.reduce((a, b) => a + b, 0) / rows.length;
-  const caption = at(figure, "caption", "figcaption");
-  say(caption, "title", "span", "Rows of each partition");
-  say(caption, "now", "span", `${rows.length}, mean ${number(mean)}`, { class: "now" });
-  const plot = at(figure, "plot", "div", { class: "plot" });
-  const scale = at(plot, "scale", "div", { class: "scale", "aria-hidden": "true" });
-  say(scale, "most", "span", number(most));
-  say(scale, "least", "span", "0");
-  const svg = at(plot, "svg", "svg", {
-    viewBox: "0 0 300 80", preserveAspectRatio: "none", role: "img",
-    "aria-label": `Rows of ${rows.length} partitions: most ${number(most)}, on average ${number(mean)}`,
-  });
+  const [figure, svg] = picture(parent, "partitions", "Rows of each partition", `${rows.length}, mean ${number(mean)}`, most, number,
+    `Rows of ${rows.length} partitions: most ${number(most)}, on average ${number(mean)}`);
   const width = 300 / rows.length;
   rows.forEach((value, n) => at(svg, n, "rect", {
     x: (n * width + width * 0.1).toFixed(2), width: (width * 0.8).toFixed(2),
     y: (80 - 76 * value / most).toFixed(2), height: (76 * value / most).toFixed(2),
   }));
-  const details = at(figure, "values", "details");
-  say(details, "summary", "summary", "Values");
-  if (details.open) table(details, "table", "Rows of each partition", ["Partition", "Rows"], [...rows.entries()]);
+  values(figure, "Rows of each partition", ["Partition", "Rows"], () => [...rows.entries()]);
 }
 
 /** How a table follows its source, as lines of a card. */
