@@ -25,23 +25,6 @@ if __package__:
 else:  # of a program in this folder
     import _maven
 
-__all__ = [
-    "APPENDED",
-    "MissingError",
-    "broker",
-    "broker_jars",
-    "client",
-    "command",
-    "connector_jars",
-    "count",
-    "create",
-    "free_port",
-    "is_ready",
-    "prepare",
-    "read",
-    "send",
-]
-
 APPENDED = {"message.timestamp.type": "LogAppendTime"}
 """The configuration of a topic whose records have the time at which the broker appended them."""
 
