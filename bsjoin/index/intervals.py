@@ -139,11 +139,7 @@ class IntervalIndex:
     ) -> Bools:
         """Whether any interval contains a point: for semi and anti joins.
 
-        Args:
-            points: as in :meth:`stab`.
-            lows: as in :meth:`stab`.
-            highs: as in :meth:`stab`.
-            shifts: as in :meth:`stab`.
+        For the arguments see :meth:`stab`.
 
         Returns:
             bool[m].
@@ -200,14 +196,7 @@ class IntervalIndex:
     ) -> Bools:
         """Whether any interval shares a point with the probe's: for semi and anti joins.
 
-        Args:
-            starts: as in :meth:`overlaps`.
-            ends: as in :meth:`overlaps`.
-            lows: as in :meth:`overlaps`.
-            highs: as in :meth:`overlaps`.
-            missing_ends: as in :meth:`overlaps`.
-            empty: as in :meth:`overlaps`.
-            shifts: as in :meth:`overlaps`.
+        For the arguments see :meth:`overlaps`.
 
         Returns:
             bool[m].
@@ -355,11 +344,7 @@ def last_codes(
 ) -> tuple[Int64s, Bools]:
     """The last code of each interval, and which ones are empty: for them it is the least code.
 
-    Args:
-        starts: as for :meth:`IntervalIndex.build`.
-        ends: as for :meth:`IntervalIndex.build`.
-        closed: as for :meth:`IntervalIndex.build`.
-        missing_ends: as for :meth:`IntervalIndex.build`.
+    For the arguments see :meth:`IntervalIndex.build`.
     """
     empty = _is_empty(starts, ends, closed, missing_ends)
     # Without its end, an interval of codes ends one before it; where that is not a valid int64

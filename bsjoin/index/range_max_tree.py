@@ -129,10 +129,7 @@ class RangeMaxTree:
     def any(self, firsts: Int64s, stops: Int64s, least: Int64s) -> Bools:
         """Whether any row of each probe's range has a value not below its threshold.
 
-        Args:
-            firsts: as in :meth:`pairs`.
-            stops: as in :meth:`pairs`.
-            least: as in :meth:`pairs`.
+        For the arguments see :meth:`pairs`.
 
         Returns:
             bool[m].

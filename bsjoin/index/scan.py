@@ -50,12 +50,8 @@ def scanned(
 ) -> Iterator[tuple[Int64s, Int64s]]:
     """The rows of each probe's range whose value is not below its threshold.
 
-    Args:
-        values: as for :func:`is_dense`.
-        firsts: as for :func:`is_dense`.
-        stops: as for :func:`is_dense`.
-        least: as for :func:`is_dense`.
-        max_pairs: the maximum number of pairs per slice, 1 or more.
+    ``max_pairs`` is the maximum number of pairs per slice, 1 or more; for the other arguments see
+    :func:`is_dense`.
 
     Yields:
         int64[p] and int64[p]: positions of the probes, ascending, and rows, ascending for each
