@@ -164,18 +164,27 @@ def test_types_that_spark_lacks_queries_and_errors_of_the_database(tmp_path: Pat
         _ = adbc("duckdb", options=options, table="nowhere").schema
 
 
-def test_decimals_are_bound_to_postgresql_as_texts(postgresql: PostgreSQLServer) -> None:
-    """Of them drivers before version 1.13 make other ones, and errors."""
+def test_what_older_drivers_of_postgresql_bind_otherwise_is_found(
+    postgresql: PostgreSQLServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Decimals as other ones, and null for what is empty."""
     place = PostgreSQL(postgresql.url)
-    place.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (k integer, n numeric(10, 2))")
-    place.run("INSERT INTO t VALUES (1, 1.10), (2, 100), (3, -0.01)")
-    schema = {"n": pa.decimal128(10, 2)}
+    place.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (n numeric(10, 2), c text, b bytea)")
+    place.run("INSERT INTO t VALUES (1.10, '', 'x'), (100, 'a', ''), (-0.01, 'b', 'y')")
+    schema, fetched = {"n": pa.decimal128(10, 2)}, adbc_source.fetched
+
+    def older(connection: Any, statement: str, bound: pa.RecordBatch | None = None) -> pa.Table:
+        if bound is not None:
+            assert schema["n"] not in bound.schema.types
+            values = [pa.nulls(1, v.type) if not len(v[0].as_buffer()) else v for v in bound]
+            bound = pa.record_batch(values, bound.schema.names)
+        return fetched(connection, statement, bound)
+
     source = adbc("postgresql", uri=place.url, table="t", schema=schema)
-    rows = pa.Table.from_batches(source.scan())
-    with mock.patch.object(adbc_source, "fetched", wraps=adbc_source.fetched) as fetched:
-        for keys in (rows.select(["n"]), rows):
-            assert sorted(source.lookup(keys)["k"].to_pylist()) == [1, 2, 3]
-            assert not [t for t in fetched.call_args.args[2].schema.types if t == schema["n"]]
+    rows = pa.Table.from_batches(source.scan()).sort_by("n")
+    monkeypatch.setattr(adbc_source, "fetched", older)
+    for keys in (rows.select(["n"]), rows.select(["c"]), rows.select(["b"]), rows):
+        assert source.lookup(keys).select(["n", "c", "b"]).sort_by("n").equals(rows)
 
 
 def test_times_in_nanoseconds_are_found_by_the_microsecond_that_they_are_read_as(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, TypeVar
 
@@ -42,7 +42,7 @@ class _SQL:
         numbered: whether placeholders are numbered.
         as_text: the database's text of a value.
         text: a column of texts, as they are read and compared.
-        decimal: a placeholder for the text of a decimal; None if the driver binds decimals.
+        marks: around placeholders of some types; of decimals, which are bound as texts then.
         entrypoint: of the driver's library, where it is not the default one.
     """
 
@@ -50,7 +50,7 @@ class _SQL:
     numbered: bool = False
     as_text: str = "CAST({} AS VARCHAR)"
     text: str = "{}"
-    decimal: str | None = None
+    marks: Mapping[str, str] = field(default_factory=dict)
     entrypoint: str | None = None
 
 
@@ -62,7 +62,11 @@ _SQLS = {
     "postgresql": _SQL(
         numbered=True,
         text="CAST({} AS TEXT)",  # char(n) without its padding
-        decimal="CAST(CAST({} AS TEXT) AS NUMERIC)",  # before version 1.13 it binds other ones
+        marks={  # older drivers bind other decimals, and null for what is empty
+            "decimal": "CAST(CAST({} AS TEXT) AS NUMERIC)",
+            "string": "coalesce({}, '')",
+            "binary": "coalesce({}, CAST('' AS BYTEA))",
+        },
     ),
     "redshift": _SQL(numbered=True),
 }
@@ -239,10 +243,12 @@ class _Adbc(Database):
                 ends += [(f"{at} >= ", pc.min(column)), (f"{at} <= ", pc.max(last))]
             else:
                 given.append(column)
-        width, marks = len(given), ["{}"] * len(given)
+        width, marks = len(given), [""] * len(given)
         for place, column in enumerate(given):
-            if self._sql.decimal is not None and pa.types.is_decimal(column.type):
-                given[place], marks[place] = column.cast(pa.string()), self._sql.decimal
+            kind = "decimal" if pa.types.is_decimal(column.type) else str(column.type)
+            marks[place] = self._sql.marks.get(kind, "{}")
+            if kind == "decimal" and kind in self._sql.marks:
+                given[place] = column.cast(pa.string())
         rows = [
             [mark.format(self._placeholder(begin + place)) for place, mark in enumerate(marks)]
             for begin in range(0, len(keys) * width, width)
