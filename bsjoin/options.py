@@ -79,8 +79,8 @@ class Full:
             one. ``None`` (default): tables of Delta and Iceberg are identified by their versions,
             local files by names, sizes and times; every other source is read again at the start.
         segment_bytes: the maximum size of one segment of the table in bytes, 1 MiB to just below 2
-            GiB; default 1 GiB. Fewer segments make look-ups faster; a task that writes
-            one needs up to twice its size in memory.
+            GiB; default 1 GiB. Fewer segments make look-ups faster; a task that writes one needs up
+            to twice its size in memory. A table that is there has it from its next version on.
 
     Raises:
         ArgumentError: a value is out of its range.

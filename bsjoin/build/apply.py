@@ -48,15 +48,7 @@ _lock = threading.Lock()
 
 @dataclass(frozen=True)
 class _Call:
-    """The arguments of a call, checked.
-
-    Args:
-        identity: the columns of ``key``; None: as it was declared before.
-        op: as for :meth:`bsjoin.BatchTable.apply`.
-        sequence: as for :meth:`bsjoin.BatchTable.apply`.
-        batch: as for :meth:`bsjoin.BatchTable.apply`.
-        step: of a table that follows its source, where the changes lead; None for others.
-    """
+    """The arguments of a call, checked; ``identity`` has the columns of ``key``."""
 
     identity: tuple[str, ...] | None
     op: str | None
@@ -93,18 +85,10 @@ def apply_changes(
     merge_schema: bool = False,
     step: Step | None = None,
 ) -> tuple[Manifest, bool]:
-    """Publish a version with some changes; see :meth:`bsjoin.BatchTable.apply`.
+    """Publish a version with some changes, by the arguments of :meth:`bsjoin.BatchTable.apply`.
 
-    Args:
-        location: where the table is stored.
-        df: the changes.
-        key: as for ``apply``.
-        op: as for ``apply``.
-        sequence: as for ``apply``.
-        batch: as for ``apply``; default None.
-        merge_schema: as for ``apply``; default False.
-        step: of a table that follows its source, where the changes lead: nothing is published if
-            another application has taken a step meanwhile. Default None: they are of no source.
+    Of a table that follows its source ``step`` says where the changes lead: nothing is published if
+    another application has taken a step meanwhile.
 
     Returns:
         The newest version, and whether it is that of these changes.

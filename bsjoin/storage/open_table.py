@@ -16,7 +16,7 @@ from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.manifest import Manifest, box_signature
 from bsjoin.storage.opening import OpenLayer, open_layers, open_segments
 from bsjoin.storage.range_index import RangeIndex
-from bsjoin.storage.segment import Segment
+from bsjoin.storage.segment import Segment, bools
 from bsjoin.storage.segment_entries import fit_together
 
 Int64s = NDArray[np.int64]
@@ -107,7 +107,7 @@ class OpenTable:
         if self.overlay is not None:
             self.overlay.put(probes, keys, rows)
         if hashes.null_count:
-            rows[~_valid(hashes)] = -1
+            rows[bools(hashes.is_null())] = -1
         return rows
 
     def visible(self, number: int) -> Bools:
@@ -275,7 +275,3 @@ class OpenTable:
 def _values(array: pa.Int64Array) -> Int64s:
     """The values without a copy; arbitrary for null values."""
     return np.frombuffer(array.buffers()[1], np.int64)[array.offset : array.offset + len(array)]
-
-
-def _valid(array: pa.Array) -> Bools:
-    return np.asarray(array.is_valid().to_numpy(zero_copy_only=False), np.bool_)

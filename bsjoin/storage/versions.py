@@ -27,6 +27,7 @@ from bsjoin.storage.location import Stamp, StorageLocation
 from bsjoin.storage.manifest import LARGEST, Manifest, no_manifest
 from bsjoin.storage.names import BUILDS, MARKS, VERSIONS
 from bsjoin.storage.opening import validate
+from bsjoin.storage.segment_entries import StoredFile
 from bsjoin.storage.versioned_folder import (
     Activation,
     Listing,
@@ -345,10 +346,13 @@ def first_missing(location: StorageLocation, manifest: Manifest) -> str | None:
     return next((name for name, size, _ in manifest.files if sizes.get(name) != size), None)
 
 
-def verify(location: StorageLocation, manifest: Manifest) -> None:
+def verify(
+    location: StorageLocation, manifest: Manifest, known: set[StoredFile] | None = None
+) -> None:
     """Compare every file of a version with its checksum, and check what is in it.
 
-    The files of a remote table are checked where they are opened, which needs a copy of them.
+    The files of a remote table are checked where they are opened, which needs a copy of them. Those
+    that are ``known`` to have their checksums are not read for that; the others come to them.
 
     Raises:
         DamagedTableError: names the first file that differs, is missing, or is not what bsjoin
@@ -356,11 +360,14 @@ def verify(location: StorageLocation, manifest: Manifest) -> None:
 
     Complexity: reads all bytes of the version once, its indexes twice.
     """
-    for name, size, expected in manifest.files:
+    known = set() if known is None else known
+    for stored in (one for one in manifest.files if one not in known):
+        name, size, expected = stored
         found, state = location.size(name), "is missing"
         if found == size:
             with contextlib.suppress(FileNotFoundError), location.reading(name) as file:
                 if checksum(file) == expected:
+                    known.add(stored)
                     continue
                 state = "has another checksum than when it was written"
         elif found is not None:
@@ -397,10 +404,11 @@ def checked(location: StorageLocation) -> Iterator[tuple[int, Manifest | StoreEr
     Those that are removed at this moment are left out. Raises TableNotFoundError where none is.
     """
     check_there(location)
+    known: set[StoredFile] = set()  # versions share files
     for number in numbers(location):
         try:
             manifest = load(location, number)
-            verify(location, manifest)
+            verify(location, manifest, known)
         except StoreError as error:
             if number in numbers(location):
                 yield number, error

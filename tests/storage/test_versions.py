@@ -309,6 +309,23 @@ def test_what_is_vacuumed_while_it_is_verified_is_no_damage(
         repeated(location, partial(versions.verify, location), "changed")
 
 
+def test_what_versions_share_is_compared_with_its_checksums_once(
+    location: StorageLocation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A table that changes has many versions of few new files."""
+    draft = numbered(location, 1)
+    for number in (1, 2, 3):
+        put(location, draft, number, number)
+    reading, read = StorageLocation.reading, list[str]()
+    monkeypatch.setattr(
+        StorageLocation, "reading", lambda self, name: read.append(name) or reading(self, name)
+    )
+    assert [number for number, _ in versions.checked(location)] == [1, 2, 3]
+    assert sorted(read) == sorted(name for name, *_ in draft.files)
+    location.remove(read[0])
+    assert all(isinstance(one, DamagedTableError) for _, one in versions.checked(location))
+
+
 @pytest.mark.parametrize(
     ("damage", "says"),
     [("flip", "checksum"), ("cut", "bytes instead of"), ("grow", "bytes"), ("remove", "missing")],
