@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, is_remote
 from bsjoin._join import join_by
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError
-from bsjoin.metrics.progress import ObservedProgress, route
+from bsjoin.metrics.progress import ObservedProgress, routes
 from bsjoin.options import Full, Incremental
 from bsjoin.partitioning import Hash, HotSpot
 from bsjoin.partitioning.relieving import Splits
@@ -104,12 +104,20 @@ class Cycles:
         timestamp = began.isoformat(timespec="milliseconds").replace("+00:00", "Z")
         took = {"triggerExecution": round((datetime.now(UTC) - began).total_seconds() * 1e3)}
         progress = ObservedProgress(
-            batch_id, timestamp, figures, placed, cycle.query, cycle.operators(), took, self._ended
+            batch_id,
+            timestamp,
+            figures,
+            placed,
+            cycle.query,
+            cycle.operators(),
+            took,
+            self._ended,
+            cycle.routed() if self._steering is not None else (),
         )
         self._recent.append(progress)
         self._ended += 1
         if self._steering is not None and self._state.label is not None:
-            note = route(progress, self._state.label)
+            note = routes([], None)(progress, self._state.label)
             if note is not None:
                 self._steering.observe(note.statistics)
 

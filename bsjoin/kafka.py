@@ -148,7 +148,7 @@ def route(
         sent = F.expr(call("routed headers", headers, hit, at))
         places = {"topic": topic, "retry": retry, "dead": dead, "patience_ms": patience_ms}
         places["call"] = number
-        # It counts by partitions, in plans of the session: see RouteStrategy.java.
+        # It counts by partitions, in plans of the session: see CountingStrategy.java.
         arguments = headers, hit, at, "spark_partition_id()"
         to = F.expr(call("routed topic", *arguments, once=True, **places))
     else:
@@ -286,7 +286,7 @@ _topic = attrgetter("topic")
 
 @dataclass(frozen=True)
 class _Routed:
-    """What became of the rows of one action: as Spark observes it, and ``RouteStrategy.java``."""
+    """What became of the rows of one action: as Spark observes it, or ``Routed.java`` counts."""
 
     batch: int
     execution: str | None

@@ -74,7 +74,7 @@ def _text_of_query(
     known = _answers.get()
     if known and (kind, run, first, last) in known:
         return known[kind, run, first, last]
-    kinds = (kind,) if known is None else _KINDS
+    kinds = (kind,) if known is None or kind not in _KINDS else _KINDS
     try:
         spark = SparkSession.active() if spark is None else spark
         if not spark.conf.get(_CATALOG, ""):

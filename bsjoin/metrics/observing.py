@@ -17,10 +17,11 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin.metrics.counted import counted, tagged
+from bsjoin.metrics.counted import counted, figures, tagged
 from bsjoin.metrics.join_metrics import JoinLabel, OperatorMetrics
 from bsjoin.metrics.lines import to_line
 from bsjoin.metrics.tasks import received
+from bsjoin.partitioning.generated import RoutedRows
 from bsjoin.plan import FIGURES, ROUTE_FIGURES, JoinPlan, SourceTable
 from bsjoin.spark import compat
 from bsjoin.spark.session import micro_batch, retained
@@ -44,6 +45,10 @@ class ObservedCycle:
     def operators(self) -> list[OperatorMetrics]:
         """Return what they have counted."""
         return counted(self.query, self.number, self.number)
+
+    def routed(self) -> list[RoutedRows]:
+        """Return what was sent to partitions in the JVM."""
+        return figures(RoutedRows, "partitions", self.query, self.number, self.number, None)
 
     def observe(self, df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
         """Let Spark compute aggregates while the rows of ``df`` pass by."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import warnings
@@ -30,7 +31,7 @@ from bsjoin.metrics.refreshes import follow, of_table, source_of, url_of
 from bsjoin.metrics.shown import ProgressList
 from bsjoin.metrics.tasks import received
 from bsjoin.partitioning import Rule, added, skew
-from bsjoin.partitioning.generated import note_of
+from bsjoin.partitioning.generated import RoutedRows
 from bsjoin.partitioning.worker import Note
 from bsjoin.plan import FIGURES
 from bsjoin.spark import compat
@@ -54,6 +55,7 @@ class ObservedProgress:
         durationMs: as Spark's; empty by default.
         cycle: the place of the micro-batch among all that have ended, of ``bsjoin.cycles``; None
             (default) for others. A micro-batch may run again under the number that it had.
+        routed: the rows that the JVM has sent to partitions; none by default.
     """
 
     batchId: int  # noqa: N815 - as Spark calls it
@@ -64,6 +66,7 @@ class ObservedProgress:
     operators: Sequence[OperatorMetrics] = ()
     durationMs: Mapping[str, int] = field(default_factory=dict)  # noqa: N815
     cycle: int | None = None
+    routed: Sequence[RoutedRows] = ()
 
 
 def progress(query: Any) -> list[CycleProgress]:
@@ -116,10 +119,10 @@ def progress(query: Any) -> list[CycleProgress]:
                 for join, metrics in zip(joins, line, strict=True):
                     # Two parts of a query may use the result of a join: each looks its rows up.
                     found.setdefault(join, JoinMetrics()).add(metrics)
-        of_one = [_cycle(one, join, metrics) for join, metrics in found.items()]
+        of_one = [_cycle(one, apart.route, join, metrics) for join, metrics in found.items()]
         for join, own in joins_of(*apart.operators(one)):
             is_plain = own.label is None
-            of_one.append(_cycle(one, join, own.metrics, own if is_plain else None))
+            of_one.append(_cycle(one, apart.route, join, own.metrics, own if is_plain else None))
         if is_remote() and _has_run_a_function(one):
             inside = apart.reported(one)
             is_silent |= inside is None
@@ -147,6 +150,7 @@ class _Apart:
         self._query = query
         self._operators = counted_in(OperatorMetrics, "joins", recent, compat.session_of(query))
         self._reports: dict[str, dict[int, str]] = {}
+        self.route = routes(recent, compat.session_of(query))
 
     def operators(self, one: Any) -> tuple[str, Sequence[OperatorMetrics]]:
         """Return the name of the query, and the joins in the JVM of one micro-batch."""
@@ -249,7 +253,11 @@ def observed_row(metrics: Any) -> dict[str, Any]:
 
 
 def _cycle(
-    one: Any, join: JoinLabel, metrics: JoinMetrics, plain: OperatorMetrics | None = None
+    one: Any,
+    route: Routes,
+    join: JoinLabel,
+    metrics: JoinMetrics,
+    plain: OperatorMetrics | None = None,
 ) -> CycleProgress:
     number, _, columns = join.label.partition(":")
     is_jvm, is_incremental = join.runtime == "jvm", join.mode == "incremental"
@@ -270,7 +278,7 @@ def _cycle(
         mode=join.mode,
         table_version=metrics.version,
         cache=_cache(metrics.cache) if is_incremental else None,
-        partition=_partition(one, join),
+        partition=_partition(one, route, join),
         runtime=join.runtime,
         runtime_reason=join.reason,
         placement=getattr(one, "placement", None),
@@ -281,24 +289,27 @@ def _cycle(
     )
 
 
-def route(one: Any, label: str) -> Note | None:
-    """The routing statistics of a join in a micro-batch's progress; None if there are none.
+Routes = Callable[[Any, str], Note | None]
+"""What finds the routing statistics of a join, by its label, in a micro-batch; None for none."""
 
-    Args:
-        one: Spark's progress of the micro-batch.
-        label: the label of the join.
-    """
-    metrics = one.observedMetrics.get(route_of(label))
-    if metrics is None:
-        return None
-    row = observed_row(metrics)
-    if "places" in row:
-        return None if row["version"] is None else note_of(**{**row, "drawn": row["drawn"] or ""})
-    notes = [Note.from_list(json.loads(line)) for line in (row[LINES] or "").split("\n") if line]
-    if not notes:
-        return None
-    names = {code: text for note in notes for code, text in note.names.items()}
-    return Note(added(note.statistics for note in notes), names)
+
+def routes(recent: Iterable[Any], spark: Any) -> Routes:
+    """Find routing statistics in some micro-batches of a run of a query."""
+    of_batch = functools.cache(lambda: counted_in(RoutedRows, "partitions", recent, spark))
+
+    def route(one: Any, label: str) -> Note | None:
+        metrics = one.observedMetrics.get(route_of(label))
+        if metrics is not None:
+            lines = (observed_row(metrics)[LINES] or "").split("\n")
+            notes = [Note.from_list(json.loads(line)) for line in lines if line]
+            names = {code: text for note in notes for code, text in note.names.items()}
+            return Note(added(note.statistics for note in notes), names) if notes else None
+        told = one.routed if isinstance(one, ObservedProgress) else of_batch()(one)
+        notes = [action.note() for action in told if action.label == label and action.tasks]
+        # Of several actions that one counts which had most rows.
+        return max(notes, key=lambda note: note.statistics.rows, default=None)
+
+    return route
 
 
 def cached_entries(observed: Mapping[str, Any]) -> dict[int, tuple[int, int]]:
@@ -326,8 +337,8 @@ _REASONS = {
 _HOTTEST = 10
 
 
-def _partition(one: Any, join: JoinLabel) -> PartitionProgress:
-    note = route(one, join.label)
+def _partition(one: Any, route: Routes, join: JoinLabel) -> PartitionProgress:
+    note = route(one, join.label) if join.partitioned == "hotspot" else None
     if note is None:
         kind = join.partitioned
         return PartitionProgress(kind=kind, reason=_REASONS[join.mode if kind == "none" else kind])

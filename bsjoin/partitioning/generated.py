@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,56 +12,48 @@ from bsjoin.partitioning.cycle import CycleStatistics
 from bsjoin.partitioning.sample import Sample
 from bsjoin.partitioning.worker import Note
 
-Int64s = NDArray[np.int64]
 
-
-def note_of(version: int, cells: int, partitions: int, tasks: int, places: str, drawn: str) -> Note:
-    """The statistics of a cycle.
+@dataclass(frozen=True, kw_only=True)
+class RoutedRows:
+    """The rows that an action has sent to partitions by a rule, as ``RuleCounts.java`` has them.
 
     Args:
-        version: of the rule.
-        cells: how many the rule has.
-        partitions: how many the rule has.
-        tasks: how many tasks there were.
-        places: a JSON list of ``{"x": place, "y": rows}``, where a place is a cell times the number
-            of partitions, plus a partition. A place may occur several times.
-        drawn: a JSON list of the rows in the sample, without its brackets. A row is the text
-            ``"e:code"``, with the code in base 36, and stands for 2 to the power of e rows; the
-            object ``{"name": key}`` after it names the key.
+        batch: the number of the micro-batch.
+        execution: Spark's id of the action.
+        label: of the join.
+        version: of the rule; default 0.
+        tasks: how many tasks had rows.
+        cells: the rows in each cell of the rule, a list in JSON.
+        partitions: the rows of each partition, likewise.
+        sample: of each code in the sample that, how often it was drawn, and for how many rows.
+        names: some frequent codes, and their keys as texts.
 
     Example:
-        >>> note = note_of(7, 32, 2, 1, '[{"x": 3, "y": 4.0}]', '"1:a","1:b!",{"name":"k"}')
-        >>> note.statistics.partitions.tolist(), note.statistics.sample.weights.tolist(), note.names
-        ([0, 4], [2.0, 2.0], {11: 'k'})
+        >>> note = RoutedRows(batch=1, execution=None, label="", tasks=1, cells="[0, 3]",
+        ...                   partitions="[3]", sample="[5,2,2,-1,1,1]", names=[]).note()
+        >>> note.statistics.sample.codes.tolist(), note.statistics.sample.weights.tolist()
+        ([-1, 5], [1.0, 2.0])
     """
-    counted = [(int(place["x"]), int(place["y"])) for place in json.loads(places)]
-    at, rows = np.array(counted, np.int64).reshape(-1, 2).T
-    codes: list[int] = []
-    weights: list[float] = []
-    names: dict[int, str] = {}
-    for entry in json.loads(f"[{drawn}]"):
-        if isinstance(entry, dict):
-            names[codes[-1]] = str(entry["name"])
-            continue
-        exponent, code = entry.rstrip("!").split(":")
-        codes.append(int(code, 36))
-        weights.append(2.0 ** int(exponent))
-    distinct, which, counts = np.unique(
-        np.array(codes, np.int64), return_inverse=True, return_counts=True
-    )
-    summed = np.bincount(which, weights, len(distinct)).astype(np.float64)
-    sample = Sample(distinct, counts.astype(np.int64), summed)
-    found = CycleStatistics(
-        version,
-        _summed(at % partitions, rows, partitions),
-        _summed(at // partitions, rows, cells),
-        sample,
-        tasks,
-    )
-    return Note(found, names)
+
+    batch: int
+    execution: str | None
+    label: str
+    version: int = 0
+    tasks: int
+    cells: str
+    partitions: str
+    sample: str
+    names: list[tuple[int, str]]
+
+    def note(self) -> Note:
+        """The statistics of the cycle."""
+        codes, counts, weights = _numbers(self.sample).reshape(-1, 3).T
+        order = np.argsort(codes)
+        sample = Sample(codes[order], counts[order], weights[order].astype(np.float64))
+        partitions, cells = _numbers(self.partitions), _numbers(self.cells)
+        found = CycleStatistics(self.version, partitions, cells, sample, self.tasks)
+        return Note(found, dict(self.names))
 
 
-def _summed(places: Int64s, rows: Int64s, size: int) -> Int64s:
-    found = np.zeros(size, np.int64)
-    np.add.at(found, places, rows)
-    return found
+def _numbers(text: str) -> NDArray[np.int64]:
+    return np.array(json.loads(text), np.int64)

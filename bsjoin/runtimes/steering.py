@@ -16,7 +16,7 @@ from cachetools import LRUCache
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
-from bsjoin.metrics.progress import route
+from bsjoin.metrics.progress import routes
 from bsjoin.partitioning import Controller, CycleStatistics, HotSpot, Rule
 from bsjoin.partitioning.published import Rules
 from bsjoin.partitioning.relieving import Splits
@@ -165,7 +165,8 @@ def _location(options: HotSpot) -> StorageLocation | None:
 class _Listener(StreamingQueryListener):
     """Hears of every micro-batch of a session."""
 
-    def __init__(self) -> None:
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
         # A join that has not been heard of for long is forgotten.
         self._steered: LRUCache[str, Steering] = LRUCache(maxsize=256)
 
@@ -183,6 +184,7 @@ class _Listener(StreamingQueryListener):
         pass
 
     def onQueryProgress(self, event: Any) -> None:  # noqa: N802
+        route = routes([event.progress], self._spark)
         for label in list(self._steered):
             try:
                 note = route(event.progress, label)
@@ -201,6 +203,6 @@ def _listener(spark: SparkSession) -> _Listener:
     """The listener of a session; one per session."""
     known = _listeners.get(id(spark))
     if known is None or known[0] is not spark:
-        known = _listeners[id(spark)] = (spark, _Listener())
+        known = _listeners[id(spark)] = (spark, _Listener(spark))
         spark.streams.addListener(known[1])
     return known[1]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from oracle import one_part
 from pyspark.sql import DataFrame, SparkSession
@@ -14,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 import bsjoin
 from bsjoin.errors import StoreError, cause_of
 from bsjoin.index import GREATEST, LEAST
+from bsjoin.metrics.counted import figures, tagged
 from bsjoin.partitioning import HotKey, HotSpot, Router, Rule
-from bsjoin.partitioning.generated import note_of
+from bsjoin.partitioning.generated import RoutedRows
 from bsjoin.partitioning.published import PublishedRule, Rules
 from bsjoin.runtimes.jvm import attached
 from bsjoin.runtimes.jvm.attach import call
@@ -63,18 +66,28 @@ def rows(spark: SparkSession) -> DataFrame:
     return one_part(spark, pa.table({"code": pa.array(codes, pa.int64()), "content": contents}))
 
 
-def test_a_row_has_the_place_that_the_router_gives_it(rows: DataFrame) -> None:
-    asked = []
+def routed(frame: DataFrame, rule: str, label: str) -> tuple[pa.Array, RoutedRows]:
+    """Where rows are sent, and what is counted of them."""
+    asked = "code", "content", "spark_partition_id()"
+    spark, query = frame.sparkSession, str(uuid.uuid4())
+    with tagged(spark, query, 0):
+        placed = frame.selectExpr(f"{call('place', rule, *asked, once=True, label=label)} AS to")
+        to = placed.toArrow()["to"]
+    (counted,) = figures(RoutedRows, "partitions", query, 0, 0, spark)
+    return to, counted
+
+
+def test_a_row_is_sent_and_counted_as_the_router_says(rows: DataFrame) -> None:
+    codes, contents = (column.to_numpy() for column in rows.toArrow())
     for rule in RULES:
-        text = sql.text(published(rule))
-        asked += [call("place", text, "code", "content"), call("rule cells", text)]
-    found = rows.selectExpr("*", *asked)
-    codes, contents, *columns = (column.to_numpy() for column in found.toArrow())
-    for rule, places, counted in zip(RULES, columns[::2], columns[1::2], strict=True):
-        router = Router(rule)
-        assert (places // rule.partitions == router.locate(codes)).all(), rule
-        assert (places % rule.partitions == router.route(codes, contents)).all(), rule
-        assert set(counted.tolist()) == {router.cells}
+        to, counted = routed(rows, sql.text(published(rule)), "places")
+        router, told = Router(rule), counted.note().statistics
+        sent = np.where(to.to_numpy() < 0, -1 - to.to_numpy(), to.to_numpy())
+        assert (sent == router.route(codes, contents)).all(), rule
+        assert told.version == rule.version
+        wanted = np.bincount(router.locate(codes), minlength=router.cells)
+        assert told.cells.tolist() == wanted.tolist(), rule
+        assert told.partitions.tolist() == np.bincount(sent, minlength=rule.partitions).tolist()
 
 
 def test_a_partitioned_join_in_the_jvm_has_no_stage_in_python(
@@ -93,16 +106,13 @@ def test_the_sample_is_as_large_as_it_shall_be_and_stands_for_all_rows(
     spark: SparkSession, capacity: int
 ) -> None:
     many, label = 60_000, f"sample {capacity}"
-    frame = spark.range(0, many, 1, 1).selectExpr("IF(id % 4 = 0, -7, id) AS code")
-    rule = sql.text(published(Rule.even(2), capacity))
-    drawn = call("sampled", rule, "code", label=label, seed=1)
-    sampled = frame.selectExpr(f"{drawn} AS drawn")
+    frame = spark.range(0, many, 1, 1).selectExpr("IF(id % 4 = 0, -7, id) AS code", "id AS content")
     for _ in range(2):  # the second one begins with the exponent at which the first one ended
-        shown = [row.drawn for row in sampled.where("drawn IS NOT NULL").collect()]
-        sample = note_of(1, 32, 2, 1, "[]", ",".join(map(json.dumps, shown))).statistics.sample
-        assert sum(text.endswith("!") for text in shown) >= 1
+        to, counted = routed(frame, sql.text(published(Rule.even(2), capacity)), label)
+        sample = counted.note().statistics.sample
+        assert pc.min(to).as_py() < 0  # it is drawn often
     # Of the second one: by its task's number, which other tests decide, it draws others each time.
-    expected = many / 2 ** int(shown[-1].split(":")[0])
+    expected = many / (sample.weight / sample.drawn)
     assert 3 / 4 * capacity <= expected <= 3 / 2 * capacity
     for weight, share in ((sample.weight, 1.0), (sample.weights[sample.codes == -7].item(), 0.25)):
         deviation = (share * expected) ** -0.5

@@ -223,7 +223,7 @@ def test_cycles_of_few_and_of_many_tasks_in_turns_keep_no_rule_from_changing(
 
 
 def test_a_join_that_is_heard_of_is_not_forgotten(location: StorageLocation) -> None:
-    listener, heard = _Listener(), list[str]()
+    listener, heard = _Listener(None), list[str]()
     steering = Steering(OPTIONS, 1, location)
     note = Note(cycle(steering, 7), {}).to_json()
 

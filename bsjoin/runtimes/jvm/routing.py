@@ -1,20 +1,21 @@
 """Routing as SQL expressions over the functions of the jar: where a row goes, and what is counted.
 
 The rule of a micro-batch is a constant: the optimizer evaluates the function that reads it from the
-rules' folder, in the driver. Spark adds up the rows of every place, which is a cell of the rule and
-a partition, and lists the keys that are drawn for the sample. Of both the driver makes the
-statistics of the cycle (:func:`bsjoin.partitioning.generated.note_of`).
+rules' folder, in the driver. The call that sends a row counts it, too: see ``RuleCounts.java``. Of
+what the tasks have counted the driver makes the statistics of the cycle
+(:class:`bsjoin.partitioning.generated.RoutedRows`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F  # noqa: N812
 
-from bsjoin.metrics.observing import is_steered, observe, route_of
+from bsjoin.metrics.observing import is_steered
 from bsjoin.plan import RoutePlan
 from bsjoin.planner.columns import unused
 from bsjoin.planner.cycle import Cycle
@@ -22,7 +23,6 @@ from bsjoin.runtimes.jvm.attach import call
 from bsjoin.spark import sql
 
 _MOST_PARTITIONS = 1_000
-_MOST_PLACES = 1 << 20
 
 
 def why_not_by_rule(plan: RoutePlan) -> str | None:
@@ -44,51 +44,22 @@ def by_rule(
 ) -> DataFrame:
     """Send rows to partitions by a rule: see :meth:`bsjoin.runtimes.base.Runtime.by_rule`."""
     partitions = plan.rule.partitions
-    rule = _rule(plan)
     # A key without a hash, in which a null equals nothing, matches nothing: such rows are spread.
-    spread = f"coalesce({key}, {number})"
-    names_of_ours = ("place", "version", "cells", "task", "drawn")
-    ours = unused(stream.columns, *(f"bsjoin_{name}" for name in names_of_ours))
-    place, version, cells, task, drawn = ours
+    row = _rule(plan), f"coalesce({key}, {number})", number
     if not is_steered(stream, cycle):
         # No column: filters above the join still move below.
-        place = call("place", rule, spread, number)
-        return stream.repartitionById(partitions, _partition(place, partitions))
-    version_of = f"get_json_object(get_json_object({rule}, '$.rule'), '$.version')"
-    sampled = call("sampled", rule, spread, label=plan.label, seed=plan.seed)
-    # What is the same in all rows is a number: a text would be written, and compared, for each.
-    rows = sql.select(
-        stream,
-        f"{call('place', rule, spread, number, once=True)} AS {place}",
-        f"try_cast({version_of} AS bigint) AS {version}",
-        f"{call('rule cells', rule)} AS {cells}",
-        f"spark_partition_id() AS {task}",
-        f"{sampled} AS {drawn}",
-    )
+        return stream.repartitionById(partitions, F.expr(call("place", *row, "0")))
+    counted: dict[str, Any] = {"label": plan.label, "seed": plan.seed, "once": True}
+    if cycle is not None:
+        counted |= {"query": cycle.query, "batch": cycle.number}
+    (place,) = unused(stream.columns, "bsjoin_place")
+    placed = call("place", *row, "spark_partition_id()", **counted)
     # Keys that differ in which column is null have other names; concat_ws leaves nulls out.
     texts = ", ".join(f"coalesce(cast({sql.column(name)} AS string), 'null')" for name in names)
-    name = f"to_json(named_struct('name', concat_ws(',', {texts})))"
-    written = f"""concat('"', {drawn}, '"')"""
-    is_named = f"endswith({drawn}, '!') AND ({key}) IS NOT NULL"
-    named = sql.case((is_named, f"concat_ws(',', {written}, {name})"), otherwise=written)
-    rows = rows.withColumn(drawn, F.expr(named))
-    counted = {
-        "version": f"max({version})",
-        "cells": f"max({cells})",
-        "partitions": f"max({partitions})",
-        "tasks": f"max({task}) + 1",
-        # With more bins than there are places every place is counted exactly.
-        "places": f"to_json(histogram_numeric({place}, {_MOST_PLACES}))",
-        "drawn": f"listagg({drawn}, ',')",
-    }
-    # Each is named in the text: `alias` would be calls to the JVM.
-    aggregates = (F.expr(f"{value} AS {name}") for name, value in counted.items())
-    rows = observe(rows, cycle, route_of(plan.label), *aggregates)
-    return rows.repartitionById(partitions, _partition(place, partitions)).drop(*ours)
-
-
-def _partition(place: str, partitions: int) -> Column:
-    return F.expr(f"cast({place} % {partitions} AS int)")
+    named = call("named", place, key, f"concat_ws(',', {texts})")
+    to = sql.case((f"{place} < 0", f"coalesce({named}, -1 - {place})"), otherwise=place)
+    rows = sql.select(stream, f"{placed} AS {place}").withColumn(place, F.expr(to))
+    return rows.repartitionById(partitions, F.col(place)).drop(place)
 
 
 def _batch_clock() -> str:

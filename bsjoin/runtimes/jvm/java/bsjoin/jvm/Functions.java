@@ -7,7 +7,6 @@ import bsjoin.jvm.kafka.Routed;
 import bsjoin.jvm.lookup.Figures;
 import bsjoin.jvm.partitioning.PublishedRules;
 import bsjoin.jvm.partitioning.Route;
-import bsjoin.jvm.partitioning.Sampled;
 import bsjoin.jvm.planner.AsOf;
 import bsjoin.jvm.planner.Linkage;
 import bsjoin.jvm.planner.Matches;
@@ -88,14 +87,16 @@ public final class Functions extends StoredTables implements FunctionCatalog {
         case "matches" -> new Matches(identifier.name(), spec);
         case "where" -> new Where(identifier.name(), spec);
         case "rule" -> new PublishedRules(identifier.name(), spec);
-        case "rule cells" -> new Route.Cells(identifier.name(), spec);
-        case "place" -> new Route.Place(identifier.name(), spec);
+        case "place" -> {
+          Planner.install();
+          yield new Route(identifier.name(), spec);
+        }
+        case "named" -> new Route.Named(identifier.name(), spec);
         case "routed headers" -> new Routed.Headers(identifier.name(), spec);
         case "routed topic" -> {
           Planner.install();
           yield new Routed.Topic(identifier.name(), spec);
         }
-        case "sampled" -> new Sampled(identifier.name(), spec);
         // Of the first two nobody asks for the result: their calls show that they can be called.
         case "build", "planner", "batch time" -> new BatchTime(identifier.name(), spec);
         default -> throw new NoSuchFunctionException(identifier);

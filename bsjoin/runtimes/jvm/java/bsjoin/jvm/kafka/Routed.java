@@ -1,10 +1,13 @@
 package bsjoin.jvm.kafka;
 
 import bsjoin.jvm.kafka.RouteCounts.Outcome;
+import bsjoin.jvm.spark.BatchFigures;
+import bsjoin.jvm.spark.Counting;
 import bsjoin.jvm.spark.Function;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.nio.charset.StandardCharsets;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
 import org.apache.spark.sql.catalyst.util.ArrayData;
@@ -95,7 +98,7 @@ public abstract class Routed<R> extends Function<R> {
   }
 
   /** The topic that the row is sent to; it may count. */
-  public static final class Topic extends Routed<UTF8String> {
+  public static final class Topic extends Routed<UTF8String> implements Counting {
     private final UTF8String topic;
     private final UTF8String retry;
     private final UTF8String dead;
@@ -125,17 +128,21 @@ public abstract class Routed<R> extends Function<R> {
       this.counts = counts;
     }
 
-    Topic counting(RouteCounts counts) {
+    @Override
+    public Topic counting() {
+      if (counts != null) {
+        return this;
+      }
+      SparkContext context = SparkContext.getOrCreate();
+      RouteCounts counts = new RouteCounts(context);
+      BatchFigures.Batch batch = BatchFigures.current(context);
+      if (batch != null) {
+        ObjectNode described = batch.described();
+        // Which call it is, for its figures.
+        described.put("topic", topic.toString()).put("retry", retry.toString()).put("call", call);
+        BatchFigures.add("routes", batch, described, () -> counts.describe(described));
+      }
       return new Topic(this, counts);
-    }
-
-    boolean isCounting() {
-      return counts != null;
-    }
-
-    /** Which call it is, for its figures. */
-    void describe(ObjectNode figures) {
-      figures.put("topic", topic.toString()).put("retry", retry.toString()).put("call", call);
     }
 
     @Override

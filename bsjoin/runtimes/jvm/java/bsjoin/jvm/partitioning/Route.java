@@ -1,80 +1,150 @@
 package bsjoin.jvm.partitioning;
 
+import bsjoin.jvm.spark.BatchFigures;
+import bsjoin.jvm.spark.Counting;
 import bsjoin.jvm.spark.Function;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
+import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
-import org.apache.spark.sql.types.DataType;
+import org.apache.spark.SparkContext;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.unsafe.types.UTF8String;
 
-/** A function whose first argument is a published rule, see {@link PublishedRules}. */
-public abstract class Route<R> extends Function<R> {
-  private transient Opened opened;
+/**
+ * The partition of a row, by a published rule (see {@link PublishedRules}), the code of its key, a
+ * hash of all its columns, and the number of the partition that it is in; it may count.
+ *
+ * <p>A row whose key is worth a name goes to -1 less its partition, for {@link Named}.
+ */
+public final class Route extends Function<Integer> implements Counting {
+  /** What counts the row that this thread has sent to a negative partition. */
+  private static final ThreadLocal<RuleCounts.Task> TO_NAME = new ThreadLocal<>();
 
-  /** A rule; {@code given} is the object that is the same for all rows, as it is a constant. */
-  private record Opened(UTF8String given, UTF8String text, int capacity, Router router) {}
+  private final String label; // null: it does not count, for nobody asks
+  private final long seed;
+  private final String query; // of a cycle, in whatever thread it is executed; or null
+  private final String batch;
+  private final RuleCounts counts; // null: of a plan that is not executed
+  private transient UTF8String given; // the object that is the same for all rows, as it is a constant
+  private transient int capacity;
+  private transient Router router;
+  private transient RuleCounts.Task task;
+  private transient int partition;
 
-  Route(String spec, JsonNode node, DataType result, DataType... inputs) {
-    super(spec, node, result, inputs);
+  public Route(String name, JsonNode spec) {
+    super(
+        name, spec, DataTypes.IntegerType, DataTypes.StringType, DataTypes.LongType,
+        DataTypes.LongType, DataTypes.IntegerType);
+    label = spec.path("label").asText(null);
+    seed = spec.path("seed").asLong();
+    query = spec.path("query").asText(null);
+    batch = spec.path("batch").asText();
+    counts = null;
   }
 
-  private Opened opened(UTF8String rule) {
-    Opened last = opened;
-    if (last != null && (last.given == rule || last.text.equals(rule))) {
-      return last;
+  private Route(Route of, RuleCounts counts) {
+    super(of);
+    label = of.label;
+    seed = of.seed;
+    query = of.query;
+    batch = of.batch;
+    this.counts = counts;
+  }
+
+  @Override
+  public String name() {
+    return "bsjoin_place";
+  }
+
+  @Override
+  public Route counting() {
+    if (counts != null || label == null) {
+      return this;
     }
+    SparkContext context = SparkContext.getOrCreate();
+    RuleCounts counts = new RuleCounts(context);
+    BatchFigures.Batch current =
+        query == null
+            ? BatchFigures.current(context)
+            : BatchFigures.batch(context, query, batch);
+    if (current != null) {
+      ObjectNode described = current.described().put("label", label);
+      BatchFigures.add("partitions", current, described, () -> counts.describe(described));
+    }
+    return new Route(this, counts);
+  }
+
+  public int invoke(UTF8String rule, long code, long content, int from) {
+    if (given != rule) {
+      open(rule);
+    }
+    int cell = router.cell(code);
+    int to = router.partition(cell, content);
+    if (counts == null) {
+      return to;
+    }
+    if (task == null || partition != from) {
+      partition = from;
+      task = counts.opened(router, capacity, label, seed, from);
+    }
+    if (!task.add(cell, to, code)) {
+      return to;
+    }
+    TO_NAME.set(task);
+    return -1 - to;
+  }
+
+  private void open(UTF8String rule) {
     try {
       JsonNode read = new ObjectMapper().readTree(rule.toString());
-      Router router = Router.of(read.path("rule").asText());
-      return opened = new Opened(rule, rule.clone(), read.path("capacity").asInt(1), router);
+      router = Router.of(read.path("rule").asText());
+      capacity = read.path("capacity").asInt(1);
+      given = rule;
     } catch (IOException e) {
       throw new IllegalArgumentException(e);
     }
   }
 
-  final Router router(UTF8String rule) {
-    return opened(rule).router;
+  /** Two plans of one call do the same, so that Spark may use what one of them has sent twice. */
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Route one
+        && (counts == null) == (one.counts == null)
+        && description().equals(one.description());
   }
 
-  /** How many keys a task is to sample. */
-  final int capacity(UTF8String rule) {
-    return opened(rule).capacity;
+  @Override
+  public int hashCode() {
+    return description().hashCode();
   }
 
-  public static final class Cells extends Route<Integer> {
-    public Cells(String spec, JsonNode node) {
-      super(spec, node, DataTypes.IntegerType, DataTypes.StringType);
-    }
-
-    @Override
-    public String name() {
-      return "bsjoin_rule_cells";
-    }
-
-    public int invoke(UTF8String rule) {
-      return router(rule).cells();
-    }
-  }
-
-  /**
-   * Where a row with the code of a key, and a hash of all its columns, is counted and goes: {@link
-   * Router#place}.
-   */
-  public static final class Place extends Route<Long> {
-    public Place(String spec, JsonNode node) {
+  /** The partition of a row that a {@link Route} has found worth a name, from what that says. */
+  public static final class Named extends Function<Integer> {
+    public Named(String name, JsonNode spec) {
       super(
-          spec, node, DataTypes.LongType, DataTypes.StringType, DataTypes.LongType,
-          DataTypes.LongType);
+          name, spec, DataTypes.IntegerType, DataTypes.IntegerType, DataTypes.LongType,
+          DataTypes.StringType);
     }
 
     @Override
     public String name() {
-      return "bsjoin_place";
+      return "bsjoin_named";
     }
 
-    public long invoke(UTF8String rule, long code, long content) {
-      return router(rule).place(code, content);
+    /** Null if the key is null, which has no name. */
+    @Override
+    public boolean isResultNullable() {
+      return true;
+    }
+
+    public int invoke(int place, long code, UTF8String key) {
+      RuleCounts.Task counting = TO_NAME.get();
+      if (counting != null && key != null) {
+        counting.name(code, key.toString());
+        TO_NAME.remove();
+      }
+      return -1 - place;
     }
   }
 }

@@ -21,6 +21,7 @@ public final class Router {
   private static final int LARGEST = 64 << 20;
   private static final double PART = 1.0 / (1L << 40);
 
+  private final int version;
   private final int partitions;
   private final long[] lasts; // the last code of each cell
   private final int[] owners; // partitions, or -1 less the number of a hot key
@@ -29,6 +30,7 @@ public final class Router {
   private final int[] firsts; // of each hot key, the first of its partitions
 
   private Router(JsonNode rule) throws IOException {
+    version = rule.path("version").asInt();
     partitions = rule.path("partitions").asInt();
     long[] boundaries = unpacked(rule.path("boundaries").asText());
     int hot = rule.path("hot").size();
@@ -78,22 +80,28 @@ public final class Router {
     }
   }
 
+  int version() {
+    return version;
+  }
+
   int cells() {
     return lasts.length;
   }
 
-  /**
-   * The cell and the partition of a row: the cell times the number of partitions, plus the
-   * partition.
-   *
-   * @param code of its key
-   * @param content a hash of the whole row
-   */
-  long place(long code, long content) {
+  int partitions() {
+    return partitions;
+  }
+
+  /** The cell of a row, by the code of its key. */
+  int cell(long code) {
     int slot = (int) ((code ^ Long.MIN_VALUE) >>> Long.SIZE - SLOT_BITS);
-    int cell = cell(code, directory[slot], directory[slot + 1] + 1);
+    return cell(code, directory[slot], directory[slot + 1] + 1);
+  }
+
+  /** The partition of a row of a cell, by a hash of the whole row. */
+  int partition(int cell, long content) {
     int owner = owners[cell];
-    return (long) cell * partitions + (owner >= 0 ? owner : drawn(-1 - owner, content));
+    return owner >= 0 ? owner : drawn(-1 - owner, content);
   }
 
   /** The partition for a row of a hot key. */

@@ -41,19 +41,20 @@ public final class Planner {
       if (!has(methods)) {
         List<SparkStrategy> strategies = new ArrayList<>(Scala.list(methods.extraStrategies()));
         strategies.add(0, new JoinStrategy());
-        addRoutes(strategies);
+        addCounting(strategies);
         methods.extraStrategies_$eq(Scala.seq(strategies));
       }
     }
   }
 
   /** By its name: a Spark in which it cannot be made joins without it. */
-  private static void addRoutes(List<SparkStrategy> strategies) {
+  private static void addCounting(List<SparkStrategy> strategies) {
     try {
-      Object made = Class.forName("bsjoin.jvm.kafka.RouteStrategy").getConstructor().newInstance();
-      strategies.add(0, (SparkStrategy) made);
+      Class<?> counting = Class.forName("bsjoin.jvm.spark.CountingStrategy");
+      strategies.add(0, (SparkStrategy) counting.getConstructor().newInstance());
     } catch (ReflectiveOperationException | LinkageError e) {
-      LoggerFactory.getLogger("bsjoin").warn("bsjoin: rows of kafka.route are not counted", e);
+      LoggerFactory.getLogger("bsjoin")
+          .warn("bsjoin: rows of kafka.route and HotSpot are not counted", e);
     }
   }
 

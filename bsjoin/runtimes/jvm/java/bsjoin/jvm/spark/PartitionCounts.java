@@ -2,6 +2,7 @@ package bsjoin.jvm.spark;
 
 import java.io.Serializable;
 import java.util.Arrays;
+import java.util.Collection;
 import java.util.HashMap;
 import java.util.Map;
 import org.apache.spark.SparkContext;
@@ -33,14 +34,19 @@ public final class PartitionCounts implements Serializable {
     reports.add(report);
   }
 
-  /** The sums of so many counts, for the driver. */
-  public long[] sums(int number) {
+  /** The counts of each partition, behind its number, for the driver. */
+  public Collection<long[]> most() {
     Map<Long, long[]> most = new HashMap<>();
     for (long[] one : reports.value()) {
       most.merge(one[0], one, (a, b) -> Arrays.compare(a, b) > 0 ? a : b);
     }
+    return most.values();
+  }
+
+  /** The sums of so many counts, for the driver. */
+  public long[] sums(int number) {
     long[] sums = new long[number];
-    for (long[] one : most.values()) {
+    for (long[] one : most()) {
       for (int i = 0; i < number; i++) {
         sums[i] += one[1 + i];
       }

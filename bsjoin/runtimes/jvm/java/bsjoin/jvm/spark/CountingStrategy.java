@@ -1,11 +1,7 @@
-package bsjoin.jvm.kafka;
+package bsjoin.jvm.spark;
 
-import bsjoin.jvm.spark.BatchFigures;
-import bsjoin.jvm.spark.Scala;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.spark.SparkContext;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -19,13 +15,12 @@ import org.slf4j.LoggerFactory;
 import scala.collection.immutable.Seq;
 
 /**
- * Lets the call that chooses a record's topic count, anew in each plan; {@code kafka.progress} reads
- * it.
+ * Lets calls in projections count, anew in each plan: see {@link Counting}.
  *
  * <p>Spark's {@code observe} would be an operator more, with expressions that are analysed, planned
- * and sent in each micro-batch: more than all of its rows.
+ * and sent in each micro-batch, and that each row passes.
  */
-public final class RouteStrategy extends SparkStrategy {
+public final class CountingStrategy extends SparkStrategy {
   private static volatile boolean hasFailed;
 
   @Override
@@ -35,7 +30,8 @@ public final class RouteStrategy extends SparkStrategy {
     } catch (LinkageError e) {
       if (!hasFailed) {
         hasFailed = true;
-        LoggerFactory.getLogger("bsjoin").warn("bsjoin: rows of kafka.route are not counted", e);
+        LoggerFactory.getLogger("bsjoin")
+            .warn("bsjoin: rows of kafka.route and HotSpot are not counted", e);
       }
       return Scala.seq();
     }
@@ -60,26 +56,15 @@ public final class RouteStrategy extends SparkStrategy {
   private static Expression counting(Expression expression) {
     if (expression instanceof Invoke call
         && call.targetObject() instanceof Literal text
-        && text.value() instanceof Routed.Topic topic) {
-      if (topic.isCounting()) {
+        && text.value() instanceof Counting one) {
+      Counting counting = one.counting();
+      if (counting == one) {
         return call;
       }
       List<Expression> children = new ArrayList<>(Scala.list(call.children()));
-      children.set(0, new Literal(counting(topic), new ObjectType(Routed.Topic.class)));
+      children.set(0, new Literal(counting, new ObjectType(one.getClass())));
       return (Expression) call.withNewChildren(Scala.seq(children));
     }
-    return (Expression) expression.mapChildren(Scala.function(RouteStrategy::counting));
-  }
-
-  private static Routed.Topic counting(Routed.Topic topic) {
-    SparkContext context = SparkContext.getOrCreate();
-    RouteCounts counts = new RouteCounts(context);
-    BatchFigures.Batch batch = BatchFigures.current(context);
-    if (batch != null) {
-      ObjectNode described = batch.described();
-      topic.describe(described);
-      BatchFigures.add("routes", batch, described, () -> counts.describe(described));
-    }
-    return topic.counting(counts);
+    return (Expression) expression.mapChildren(Scala.function(CountingStrategy::counting));
   }
 }
