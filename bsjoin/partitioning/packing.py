@@ -21,10 +21,7 @@ def pack(values: Int64s, *, ascending: bool = False) -> str:
     so on, so that the leading zeros of small values are adjacent. It is the byte shuffle filter of
     HDF5 and Blosc.
 
-    Args:
-        values: int64[m].
-        ascending: whether the values are sorted; then their differences are written, which are
-            smaller (delta encoding). Default False.
+    Of ``ascending`` values the differences are written, which are smaller (delta encoding).
 
     Returns:
         A text of letters, digits, ``+``, ``/`` and ``=`` (Base64). Counts below 256 take about one

@@ -78,14 +78,8 @@ def whole_keys(sample: Sample, partitions: int, version: int = 0) -> Rule:
 def near_quantiles(sample: Sample, shares: NDArray[np.float64]) -> tuple[int, ...]:
     """The weighted quantiles: for each share of the total weight the code whose end is nearest.
 
-    Unlike in :func:`whole_keys`, an error at one boundary does not affect the next one.
-
-    Args:
-        sample: m codes and their weights, one or more.
-        shares: float64[n], of the partitions; they sum to 1.
-
-    Returns:
-        n - 1 codes, ascending.
+    That of the last share is left out. Unlike in :func:`whole_keys`, an error at one boundary does
+    not affect the next one.
 
     Complexity: O(m + n log m).
 

@@ -44,11 +44,6 @@ def after_splits(loads: Float64s, splits: Splits) -> Float64s:
 def relieved(rule: Rule, sample: Sample, splits: Splits) -> Rule:
     """The rule after a rule, under which parts of partitions are on others.
 
-    Args:
-        rule: the present rule.
-        sample: codes and weights of its rows, one or more.
-        splits: what moves; partitions of the rule.
-
     Complexity: O(m log n + keys x n) for m sampled codes and the heavy keys among them.
 
     Example:

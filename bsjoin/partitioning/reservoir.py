@@ -56,11 +56,7 @@ class Reservoir:
         return self._codes[: min(self.rows, self.capacity)]
 
     def add(self, codes: Int64s) -> None:
-        """Add codes to the stream.
-
-        Args:
-            codes: int64[m].
-        """
+        """Add codes to the stream."""
         free = self.capacity - self.rows
         if free > 0:
             first = codes[:free]

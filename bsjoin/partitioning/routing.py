@@ -90,13 +90,7 @@ class Router:
         return self.assign(self.locate(codes), contents)
 
     def locate(self, codes: Int64s) -> Indices:
-        """The cell of each row.
-
-        Args:
-            codes: int64[m].
-
-        Returns:
-            intp[m].
+        """The cell of each row, by its code.
 
         Complexity: O(m) where no slot of the directory holds more than 3 cuts, else O(m log n).
         """

@@ -85,12 +85,6 @@ class Rule:
     def partition_of(self, codes: Int64s) -> Int64s:
         """The partition whose range contains each code; hot keys are treated like others.
 
-        Args:
-            codes: int64[m].
-
-        Returns:
-            int64[m].
-
         Complexity: O(m log n).
         """
         return np.searchsorted(np.array(self.boundaries, np.int64), codes, "left")

@@ -45,11 +45,7 @@ class Targets:
 
     @classmethod
     def of(cls, loads: Float64s) -> Targets:
-        """The shares that partitions have, at least a tenth of an equal one.
-
-        Args:
-            loads: float64[n], the rows of each; some are above 0.
-        """
+        """The shares that partitions have, at least a tenth of an equal one."""
         shares = np.maximum(loads / loads.sum(), _LEAST / len(loads))
         return cls(shares / shares.sum())
 
