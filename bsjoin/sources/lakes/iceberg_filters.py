@@ -8,13 +8,11 @@ from typing import Any
 from bsjoin.sources.lakes.ranges import Ranges
 
 # The least and the greatest value of a type; of dates and times those that Python has.
-_TIMES = -62_135_596_800_000_000, 253_402_300_799_999_999
 _ENDS = {
     "int": (-(1 << 31), (1 << 31) - 1),
     "long": (-(1 << 63), (1 << 63) - 1),
     "date": (-719_162, 2_932_896),
-    "timestamp": _TIMES,
-    "timestamptz": _TIMES,
+    "timestamp": (-62_135_596_800_000_000, 253_402_300_799_999_999),
 }
 
 
@@ -35,7 +33,7 @@ def can_compare(table: Any, name: str, ranges: Ranges) -> bool:
     if widths and ranges.bounds:
         if ranges.null and any(low != high for low, high in ranges.bounds):
             return False
-        ends = _ENDS.get(str(field.field_type))
+        ends = _ENDS.get(str(field.field_type).removesuffix("tz"))
         if ends and (ranges.bounds[0][0] < ends[0] + max(widths) or ranges.bounds[-1][1] > ends[1]):
             return False
     for schema in table.metadata.schemas:
