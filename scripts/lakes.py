@@ -11,7 +11,7 @@ an error.
 import os
 import subprocess
 import sys
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
 from environments import ROOT, installed
 
@@ -52,18 +52,10 @@ def main() -> int:
     arguments += [one for one in given if one != "--quick"]
     every = QUICK if is_quick else LAKES
     running = {spark: started(spark, lakes, arguments) for spark, lakes in every.items()}
-    printed: dict[str, str] = {}
-
-    def wait(spark: str) -> None:
-        printed[spark] = running[spark].communicate()[0]
-
-    waiting = [threading.Thread(target=wait, args=[spark]) for spark in running]
-    for thread in waiting:
-        thread.start()
-    for thread in waiting:
-        thread.join()
-    for spark, text in printed.items():
-        print(f"Spark {spark}, {every[spark]}:", text, sep="\n", flush=True)
+    with ThreadPoolExecutor() as waiting:
+        printed = waiting.map(lambda process: process.communicate()[0], running.values())
+        for spark, text in zip(running, printed, strict=True):
+            print(f"Spark {spark}, {every[spark]}:", text, sep="\n", flush=True)
     return int(any(process.returncode for process in running.values()))
 
 
