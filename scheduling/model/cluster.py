@@ -214,11 +214,6 @@ class Snapshot(Checked):
         """Per worker, its slots minus the reserved ones."""
         return {one.id: max(one.slots - self.taken(one.id).slots, 0) for one in self.workers}
 
-    @property
-    def has_history(self) -> bool:
-        """Whether any worker has processed a tuple, so that CE (Eq. 22) is defined."""
-        return any(count > 0 for count in self.tuples.values())
-
 
 _NUMBER = (checks.number, "number of at least 0")
 _MEASURED: dict[str, tuple[checks.Rule, str]] = {

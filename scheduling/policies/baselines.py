@@ -71,7 +71,8 @@ class RoundRobin(Greedy):
 def without_history(room: Room, graph: JobGraph, snapshot: Snapshot) -> str:
     """Place the tasks of a policy that lacks measurements; the ``fallback`` of its plan."""
     RoundRobin()._place(room, graph, snapshot)
-    why = "both tuples and their cost" if snapshot.has_history else "processed a tuple"
+    known = any(snapshot.tuples.values())
+    why = "both tuples and their cost" if known else "processed a tuple"
     return f"round-robin: no worker has {why}"
 
 

@@ -94,7 +94,7 @@ class Asked:
     def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
         found = self.policy.plan(graph, snapshot, previous)
         self.answers.append(dict(found.placement))
-        self.history.append(snapshot.has_history)
+        self.history.append(any(snapshot.tuples.values()))
         return found
 
 

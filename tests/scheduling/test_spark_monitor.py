@@ -219,4 +219,4 @@ def test_a_worker_that_a_policy_left_keeps_what_a_row_cost_there(
     there, cluster.executors = cluster.executors, [DRIVER]
     assert cluster.monitor.snapshot().tuples == {}
     cluster.executors = there
-    assert cluster.monitor.snapshot().has_history
+    assert any(cluster.monitor.snapshot().tuples.values())
