@@ -193,6 +193,11 @@ class TestDoors:
         for option in ("versionAsOff", "path2", "header"):
             with pytest.raises(PySparkException, match=f"'{option}'.*versionAsOf, maxStalenessUs"):
                 spark.read.format("bsjoin").option(option, "1").load(table.path)
+        aged = spark.read.option("maxStalenessUs", "1")
+        with pytest.raises(PySparkException, match=r"(?i)'maxStalenessUs'.*\[path, versionAsOf]"):
+            aged.format("bsjoin").option("versionAsOf", 1).load(table.path)
+        with pytest.raises(PySparkException, match=r"(?i)'maxStalenessUs'.*, timestampAsOf]"):
+            aged.table(f"bsjoin.`{table.path}`").collect()
         with pytest.raises(PySparkException, match="timestampAsOf"):
             spark.read.format("bsjoin").option("timestampAsOf", "2020-01-01").load(table.path)
         monkeypatch.setattr(catalog, "attached", lambda spark: "it is refused")

@@ -14,8 +14,6 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
  * maxStalenessUs}, see {@link bsjoin.jvm.storage.TableIdentity}.
  */
 public final class Source implements TableProvider, DataSourceRegister {
-  private static final List<String> KNOWN = List.of("versionAsOf", "maxStalenessUs");
-
   @Override
   public String shortName() {
     return "bsjoin";
@@ -42,16 +40,25 @@ public final class Source implements TableProvider, DataSourceRegister {
               + "the catalog, spark.read.option(\"timestampAsOf\", time).table(\"bsjoin.name\"), or "
               + "a version by its number, versionAsOf");
     }
-    for (String name : options.asCaseSensitiveMap().keySet()) {
-      if (!name.equalsIgnoreCase("path") && KNOWN.stream().noneMatch(name::equalsIgnoreCase)) {
-        throw new IllegalArgumentException(
-            "spark.read.format(\"bsjoin\") has no option '" + name + "': there are " + KNOWN);
-      }
-    }
+    check(options);
     String version = options.get("versionAsOf");
     return version == null
         ? StoredTable.newest(
             path, path, StoredTable.staleness("maxStalenessUs", options.get("maxStalenessUs")))
         : StoredTable.numbered(path, path, version);
+  }
+
+  /** Refuse options that nothing follows, of a read by the path, or by the name. */
+  static void check(CaseInsensitiveStringMap options) {
+    List<String> known =
+        !options.containsKey("path") ? List.of("versionAsOf", "timestampAsOf")
+            : options.containsKey("versionAsOf") ? List.of("path", "versionAsOf")
+            : List.of("path", "versionAsOf", "maxStalenessUs");
+    for (String name : options.asCaseSensitiveMap().keySet()) {
+      if (known.stream().noneMatch(name::equalsIgnoreCase)) {
+        throw new IllegalArgumentException(
+            "a table of bsjoin that is read so has no option '" + name + "': there are " + known);
+      }
+    }
   }
 }

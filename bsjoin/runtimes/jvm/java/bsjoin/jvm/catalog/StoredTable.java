@@ -177,6 +177,7 @@ public final class StoredTable extends ReadOnlyTable {
   @Override
   public ScanBuilder newScanBuilder(CaseInsensitiveStringMap options) {
     Planner.install(); // here, as a view may come from another session than the one that plans
+    Source.check(options);
     return new StoredScan.Builder(this, schema);
   }
 

@@ -18,7 +18,7 @@ import org.apache.spark.sql.types.DecimalType;
  *
  * <p>Each iterator has one of its own, from {@link #open}: it keeps the value that was asked for last.
  */
-public final class Aggregate implements Serializable, Cloneable {
+public final class Aggregate implements Serializable {
   private static final long LOWER = 0xffff_ffffL;
 
   private enum Function {
@@ -46,11 +46,7 @@ public final class Aggregate implements Serializable, Cloneable {
 
   /** One for an iterator. */
   public Aggregate open() {
-    try {
-      return (Aggregate) clone();
-    } catch (CloneNotSupportedException e) {
-      throw new IllegalStateException(e);
-    }
+    return new Aggregate(function.name(), column, type, wraps);
   }
 
   /**

@@ -79,7 +79,7 @@ public final class Aggregated extends OwnExpression {
   public Object eval(InternalRow input) {
     if (open == null) {
       open = columns.open();
-      opened = aggregate().open();
+      opened = aggregate();
     }
     boolean isNull =
         opened.isNull(open, (Long) reference.eval(input), (Long) count.eval(input));
