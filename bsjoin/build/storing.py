@@ -131,7 +131,9 @@ def ensure(
         is_ordered = layout.latest is not None or chooses(layout.condition)
     layout = layout_there(layout, df, before, str(location), private=private)
     stored, schema = types_of(schema_of(before)), types_of(_stored(df, layout))
-    serves = _serves(before, layout, df, is_ordered) and (
+    # One that was declared unique serves a join that does not ask for it, and stays so.
+    wanted = replace(layout, unique=layout.unique or (private and before.unique))
+    serves = _serves(before, wanted, df, is_ordered) and (
         # What a join does not need may stay.
         schema.items() <= stored.items() if private else [*schema.items()] == [*stored.items()]
     )
