@@ -26,7 +26,7 @@ from bsjoin.planner.table_sides import UnbuiltTable
 from bsjoin.reuse import PrivateTable, reused
 from bsjoin.runtimes.apply import apply
 from bsjoin.sources.protocol import Source
-from bsjoin.spark.session import MicroBatch, micro_batch
+from bsjoin.spark.session import micro_batch
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.table import BatchTable
 
@@ -291,15 +291,17 @@ def _join_whole(
         join.safe_keys,
         followed,
     )
-    cycle, batch = join.cycle, _batch_of(stream, options)
-    if batch is not None and cycle is None:
+    cycle = join.cycle
+    lasts = stream.isStreaming or cycle is not None
+    batch = None if lasts else micro_batch(stream)
+    if batch is not None:
         table = reused(batch, wanted)
     elif cycle is not None and isinstance(cycle.state.table, BatchTable):
         table = cycle.state.table
     else:
-        if stream.isStreaming or cycle is not None:
+        if lasts:
             warn_unless_followed(origin, options)
-        table = wanted.build()
+        table = wanted.build(refreshed=lasts)
         if cycle is not None:
             cycle.state.table = table
     return table._join_resolved(join, stream, None if isinstance(origin, str) else origin)
@@ -311,8 +313,3 @@ def _stored_keys(store: str | os.PathLike[str]) -> list[str]:
         return [key.name for key in versions.latest(StorageLocation.of(store)).keys]
     except StoreError:
         return []  # what is wrong with the store is said where the table is built
-
-
-def _batch_of(stream: DataFrame, options: Full) -> MicroBatch | None:
-    """The micro-batch in which a private table is wanted, if that is so."""
-    return None if stream.isStreaming or options.store is not None else micro_batch(stream)

@@ -1,15 +1,17 @@
 """Private tables of joins inside ``foreachBatch``: used again, and removed early.
 
-A full join without a store builds a private table. Outside ``foreachBatch`` its
-results may be used at any time, so it lives as long as the application. Inside, the results of a
-call are used within the call. So what micro-batch n used is removed when a join of micro-batch
-n + 2 begins; the one in between is there for results that were handed on. At most two tables, or
-versions of one, exist for each join of a query.
+A full join builds a private table, without a store in a temporary folder. Outside ``foreachBatch``
+its results may be used at any time, so it lives as long as the application; where they are a batch,
+it is not refreshed. Inside, the results of a call are used within the call. So what micro-batch n
+used is removed when a join of micro-batch n + 2 begins; the one in between is there for results
+that were handed on. At most two tables, or versions of one, exist for each join of a query. What is
+in a store stays.
 
 A join with the same plan, keys and options takes the table of the micro-batch before. Spark's own
 join reads its table again in every micro-batch, and so does this one, unless the rows cannot have
-changed: the same version of a table, the same files, a plan that says itself what its rows are, or
-a table that is refreshed at an interval. It becomes a new version only if rows differ.
+changed: the same version of a table, the same files, a plan that says itself what its rows are, a
+store whose state has a name, or a table that is refreshed at an interval. It becomes a new version
+only if rows differ.
 """
 
 from __future__ import annotations
@@ -19,14 +21,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from bsjoin._clock import now_us
+from bsjoin.build.apply import forget
 from bsjoin.conditions import Condition
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.protocol import Followed
 from bsjoin.options import Full
 from bsjoin.spark.fingerprint import is_fixed
 from bsjoin.spark.session import MicroBatch, active_queries, means_the_same
+from bsjoin.storage import StorageLocation, freshness, versions
+from bsjoin.storage.temporary import remove_temporary
 from bsjoin.table import BatchTable
-from bsjoin.values.durations import seconds
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,8 +61,8 @@ class PrivateTable:
     nulls_equal: tuple[str, ...] = ()
     followed: Followed | None = None
 
-    def build(self) -> BatchTable:
-        """Build the table, or find it as it was left, and let it be refreshed if that is wanted."""
+    def build(self, *, refreshed: bool = True) -> BatchTable:
+        """Build the table, or find it as it was left; it is then ``refreshed`` if it is to be."""
         df, options = self.read(), self.options
         followed = self.followed
         if options.follows and followed is None:
@@ -72,11 +77,10 @@ class PrivateTable:
             nulls_equal=self.nulls_equal,
             followed=followed,
         )
-        if followed is not None:
+        if refreshed and followed is not None:
             table._follow(df, followed, options)
-        elif options.refresh is not None:
-            interval_s = seconds(options.refresh, "refresh")
-            table._refresh_every(interval_s, df.sparkSession, self.read)
+        elif refreshed and options.refresh is not None:
+            table._refresh_every(options.refresh_s, df.sparkSession, self.read)
         return table
 
     def is_same(self, other: PrivateTable) -> bool:
@@ -104,14 +108,36 @@ class _Kept:
     table: BatchTable
     used: dict[int, int] = field(default_factory=dict)
 
+    @property
+    def location(self) -> StorageLocation:
+        """Where the table is."""
+        return self.table._location
+
     def renew(self, wanted: PrivateTable) -> None:
         """Read the source again, if it may have changed."""
-        if wanted.options.refresh is not None:
+        options, origin = wanted.options, wanted.origin
+        if options.refresh is not None:
             return  # in the background
-        if isinstance(wanted.origin, str) or not is_fixed(wanted.origin):
+        is_named = options.store is not None and options.fingerprint is not None
+        if not is_named and (isinstance(origin, str) or not is_fixed(origin)):
             self.table._refresh_from(wanted.read)
-        else:
-            self.table._confirm()
+        elif options.max_staleness is not None:
+            freshness.confirm(self.location, versions.latest(self.location), now_us())
+
+    def keep_from(self, turn: int) -> None:
+        """Forget earlier turns, and remove the versions before, even if they are in use."""
+        self.used = {one: version for one, version in self.used.items() if one >= turn}
+        if self.wanted.options.store is None:
+            least = min(self.used.values())
+            kept = sum(number >= least for number in versions.numbers(self.location))
+            versions.vacuum(self.location, now_us(), kept)
+
+    def end(self) -> None:
+        """Let go of the table; one in a store stays, and is not refreshed any more."""
+        self.table.stop_refreshing()
+        if self.wanted.options.store is None:
+            forget(self.location)
+            remove_temporary(self.location)
 
 
 @dataclass
@@ -129,13 +155,11 @@ class _Query:
             return
         self.batch, self.turn = batch, self.turn + 1
         for kept in list(self.tables):
-            recent = [version for turn, version in kept.used.items() if turn >= self.turn - 1]
-            if recent:
-                kept.used = {turn: v for turn, v in kept.used.items() if turn >= self.turn - 1}
-                kept.table._remove_before(min(recent))
+            if max(kept.used, default=0) >= self.turn - 1:
+                kept.keep_from(self.turn - 1)
             else:
                 self.tables.remove(kept)
-                kept.table._remove()
+                kept.end()
 
 
 _queries: dict[str, _Query] = {}
@@ -164,6 +188,6 @@ def _query(name: str) -> _Query:
             active = active_queries()
             for other in () if active is None else _queries.keys() - active:
                 for kept in _queries.pop(other).tables:
-                    kept.table._remove()
+                    kept.end()
             _queries[name] = _Query()
         return _queries[name]

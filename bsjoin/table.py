@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BatchTable", "Version"]
 
-_FOR_EVER_US = 1 << 62
 _CHANGES_UNTIL_VACUUM = 64
 # How long versions of a table that is read again stay, beside those that streams need.
 _TEMPORARY_STAYS, _STORED_STAYS = "1 hour", "7 days"
@@ -303,62 +302,6 @@ class BatchTable:
         options = Full(store=path, unique=unique, max_staleness=max_staleness)
         return cls(location, may_change=True, options=options)
 
-    @classmethod
-    def _ensure(
-        cls,
-        df: DataFrame,
-        keys: Sequence[str],
-        columns: Sequence[str],
-        options: Full,
-        *,
-        private: bool,
-        when: Sequence[Condition] = (),
-        nulls_equal: Sequence[str] = (),
-        followed: Followed | None = None,
-    ) -> BatchTable:
-        """Build a table, or find it as it was left.
-
-        A private table belongs to one call of ``join``: unless that call refreshes it, it cannot
-        change.
-        """
-        first = when[0] if when else None
-        attach_for(df.sparkSession, [df.schema[name].dataType for name in keys])
-        layout = layout_of(
-            df, keys, columns, options, first, when[1:], private=private, nulls_equal=nulls_equal
-        )
-        if not private or options.store is not None:
-            check_padded(df, [*keys, *(name for one in when for name in one.table_columns)])
-        may_change = not private or options.store is not None or options.refresh is not None
-        since = None
-        if options.store is not None:
-            location = stored_at(options.store, df.sparkSession)
-            since = None if followed is None else source_of(location)
-        began_us, version = now_us(), None if followed is None else followed.version()
-        if options.store is None:
-            location = temporary_location()
-        table = cls(location, may_change=may_change, options=options, private=private)
-        if followed is not None and version is not None:
-            if options.store is not None:
-                table._looks = table._following(followed, options)
-                table._looks.catch_up(version, began_us)
-            df = followed.at(version)
-        if options.store is None:
-            try:
-                build_new(location, df, layout, version)
-            except BaseException:
-                remove_temporary(location)
-                raise
-        else:
-            advance = None if version is None else Advance(version, since)
-            ensure(location, df, layout, options, private=private, advance=advance)
-        note_source(location)
-        return table
-
-    @property
-    def _max_staleness_us(self) -> int:
-        limit_s = self._options.max_staleness_s
-        return microseconds(limit_s) if limit_s else 0
-
     @property
     def path(self) -> str:
         """The folder or URL of the table; secrets in the query of a URL are shown as ``***``."""
@@ -445,63 +388,6 @@ class BatchTable:
         )
         return self._join_by(call, stream)
 
-    def _join_by(self, call: JoinCall, stream: DataFrame) -> DataFrame:
-        """:meth:`join`, its arguments checked and in one object."""
-        keyed = keyed_stream(call, stream, lambda: self.columns)
-        if keyed is not None:
-            return self._join_by(keyed.call, keyed.stream).drop(*keyed.call.added)
-        manifest = versions.latest(self._location)
-        join = resolve(stream, BuiltTable(manifest, self.path), call)
-        brings = all(one.function == "collect" for one in join.aggregates)
-        if call.cycle is not None and call.how in ("inner", "left") and brings:
-            # The columns of the first cycle: one that is added later would change the result.
-            if call.cycle.state.columns is None:
-                call.cycle.state.columns = join.columns
-            call = replace(call, select=call.cycle.state.columns)
-            join = resolve(stream, BuiltTable(manifest, self.path), call)
-        join = with_candidates(join, stream, schema_of(manifest), self._given, call)
-        return self._planned(stream, join, manifest, self._given)
-
-    def _join_resolved(
-        self, join: ResolvedJoin, stream: DataFrame, given: DataFrame | None
-    ) -> DataFrame:
-        """Join by a call that was resolved before the table was built.
-
-        Raises:
-            TableMismatchError: another table has been built at its path since then.
-        """
-        manifest = versions.latest(self._location)
-        built = BuiltTable(manifest, self.path)
-        join = built.spelled(join, names_of(stream, "the stream"))
-        built.check_serves(join)
-        return self._planned(stream, join, manifest, given)
-
-    def _planned(
-        self, stream: DataFrame, join: ResolvedJoin, manifest: Manifest, given: DataFrame | None
-    ) -> DataFrame:
-        attach_for(stream.sparkSession, join.key_types)
-        check_collations(stream.sparkSession, manifest, self.path)
-        limit_us = self._max_staleness_us
-        if limit_us and not stream.isStreaming:  # in a stream each micro-batch is checked
-            marks = freshness.marks_in(freshness.mark_names(self._location))
-            freshness.fresh_version(self._location, manifest, [manifest], marks, now_us(), limit_us)
-        noted = self._may_change and is_reported(stream, join.cycle)
-        if noted and note_columns(stream, join, self._location, manifest):
-            newest = versions.latest(self._location)
-            if newest.version != manifest.version:  # published before our note was there
-                BuiltTable(newest, self.path).check_serves(join)
-                manifest = newest
-        planned = plan_stored(
-            stream,
-            join,
-            self._location,
-            manifest,
-            given,
-            may_change=self._may_change,
-            max_staleness_us=limit_us,
-        )
-        return apply(planned)
-
     def register(self, spark: SparkSession, name: str) -> None:
         """Give the table a name in Spark's catalog ``bsjoin``, for plain joins and SQL.
 
@@ -587,13 +473,6 @@ class BatchTable:
         table_side(df)
         self._check_keys(df)
         return refreshed(self._location, df, self._options, adds=not self._private).version
-
-    def _check_keys(self, df: DataFrame) -> None:
-        """Refuse keys that Spark's own join would read in another way, or the session not make."""
-        manifest = versions.latest(self._location)
-        attach_for(df.sparkSession, [type_of(key.type) for key in manifest.keys])
-        if not self._private or self._options.store is not None:
-            check_padded(df, [*(key.name for key in manifest.keys), *manifest.range_names])
 
     def apply(
         self,
@@ -729,7 +608,8 @@ class BatchTable:
 
         Raises:
             ArgumentError: the interval is not a duration above zero, or not below the table's
-                ``max_staleness``; or ``df`` cannot be followed, and the error says why.
+                ``max_staleness``; or ``df`` is streaming or no DataFrame, or cannot be followed,
+                and the error says why.
 
         Example:
             >>> table.start_refreshing(customers, "10 minutes")
@@ -744,6 +624,7 @@ class BatchTable:
             fail_on_data_loss=fail_on_data_loss,
             fingerprint=None,
         )
+        table_side(df)
         if options.follows:
             self._check_keys(df)
             followed = followed_of(df, version)
@@ -752,6 +633,200 @@ class BatchTable:
             self._follow(df, followed, options)
         else:
             self._refresh_every(options.refresh_s, df.sparkSession, lambda: df)
+
+    def stop_refreshing(self) -> None:
+        """End what :meth:`start_refreshing` began; without effect if nothing was begun."""
+        if self._refreshing is not None:
+            self._refreshing.set()
+            self._refreshing = None
+
+    def versions(self) -> list[Version]:
+        """The versions that are stored, oldest first.
+
+        Example:
+            >>> [version.rows for version in table.versions()]
+            [3]
+        """
+        found = []
+        for manifest in versions.there(self._location):
+            created = datetime.fromtimestamp(manifest.created_at_us / 1e6, UTC)
+            stats = manifest.stats
+            found.append(
+                Version(manifest.version, created, stats.rows, stats.bytes, manifest.source)
+            )
+        return found
+
+    def verify(self) -> None:
+        """Compare every file of every version with its checksum.
+
+        Raises:
+            DamagedTableError: names the first file that is missing or differs.
+            TableNotFoundError: the table was removed.
+
+        Complexity: reads all files once, and the indexes once more for each version.
+        """
+        for _, found in versions.checked(self._location):
+            if isinstance(found, StoreError):
+                raise found
+
+    def stats(self) -> Stats:
+        """Rows, keys, bytes, segments and more of the newest version.
+
+        Example:
+            >>> table.stats().rows, table.stats().unindexed
+            (3, 0)
+        """
+        return versions.latest(self._location).stats
+
+    def vacuum(self, *, keep: int = 1, older_than: timedelta | str | float = "7 days") -> list[int]:
+        """Remove old versions.
+
+        A version stays if it is among the newest ``keep``, if it was in use at any time
+        during the last ``older_than``, or if a streaming query of this session may still need
+        it, for a replay of its last micro-batch. While a newer one is being published that may be
+        withdrawn, the newest that stays for certain is kept, too: until the publisher is done or
+        has ended; for up to an hour where it was killed on another machine.
+
+        Args:
+            keep: how many of the newest versions stay in any case; default 1.
+            older_than: how long a version stays after its successor became active; default 7 days.
+                Streams that are stopped, or run in other applications, replay micro-batches of
+                that time.
+
+        Returns:
+            The numbers of the versions that were removed.
+
+        Raises:
+            ArgumentError: ``keep`` is no whole number of 1 or more, or ``older_than`` is not a
+                duration, or below zero.
+
+        Example:
+            >>> table.vacuum(keep=2)
+            []
+        """
+        from_us = _needed_from_us(older_than, "older_than")
+        forget(self._location)
+        return builds.vacuum(self._location, keep, from_us)
+
+    @classmethod
+    def _ensure(
+        cls,
+        df: DataFrame,
+        keys: Sequence[str],
+        columns: Sequence[str],
+        options: Full,
+        *,
+        private: bool,
+        when: Sequence[Condition] = (),
+        nulls_equal: Sequence[str] = (),
+        followed: Followed | None = None,
+    ) -> BatchTable:
+        """Build a table, or find it as it was left.
+
+        A private table belongs to one call of ``join``: unless that call refreshes it, it cannot
+        change.
+        """
+        first = when[0] if when else None
+        attach_for(df.sparkSession, [df.schema[name].dataType for name in keys])
+        layout = layout_of(
+            df, keys, columns, options, first, when[1:], private=private, nulls_equal=nulls_equal
+        )
+        if not private or options.store is not None:
+            check_padded(df, [*keys, *(name for one in when for name in one.table_columns)])
+        may_change = not private or options.store is not None or options.refresh is not None
+        since = None
+        if options.store is not None:
+            location = stored_at(options.store, df.sparkSession)
+            since = None if followed is None else source_of(location)
+        began_us, version = now_us(), None if followed is None else followed.version()
+        if options.store is None:
+            location = temporary_location()
+        table = cls(location, may_change=may_change, options=options, private=private)
+        if followed is not None and version is not None:
+            if options.store is not None:
+                table._looks = table._following(followed, options)
+                table._looks.catch_up(version, began_us)
+            df = followed.at(version)
+        if options.store is None:
+            try:
+                build_new(location, df, layout, version)
+            except BaseException:
+                remove_temporary(location)
+                raise
+        else:
+            advance = None if version is None else Advance(version, since)
+            ensure(location, df, layout, options, private=private, advance=advance)
+        note_source(location)
+        return table
+
+    @property
+    def _max_staleness_us(self) -> int:
+        limit_s = self._options.max_staleness_s
+        return microseconds(limit_s) if limit_s else 0
+
+    def _join_by(self, call: JoinCall, stream: DataFrame) -> DataFrame:
+        """:meth:`join`, its arguments checked and in one object."""
+        keyed = keyed_stream(call, stream, lambda: self.columns)
+        if keyed is not None:
+            return self._join_by(keyed.call, keyed.stream).drop(*keyed.call.added)
+        manifest = versions.latest(self._location)
+        join = resolve(stream, BuiltTable(manifest, self.path), call)
+        brings = all(one.function == "collect" for one in join.aggregates)
+        if call.cycle is not None and call.how in ("inner", "left") and brings:
+            # The columns of the first cycle: one that is added later would change the result.
+            if call.cycle.state.columns is None:
+                call.cycle.state.columns = join.columns
+            call = replace(call, select=call.cycle.state.columns)
+            join = resolve(stream, BuiltTable(manifest, self.path), call)
+        join = with_candidates(join, stream, schema_of(manifest), self._given, call)
+        return self._planned(stream, join, manifest, self._given)
+
+    def _join_resolved(
+        self, join: ResolvedJoin, stream: DataFrame, given: DataFrame | None
+    ) -> DataFrame:
+        """Join by a call that was resolved before the table was built.
+
+        Raises:
+            TableMismatchError: another table has been built at its path since then.
+        """
+        manifest = versions.latest(self._location)
+        built = BuiltTable(manifest, self.path)
+        join = built.spelled(join, names_of(stream, "the stream"))
+        built.check_serves(join)
+        return self._planned(stream, join, manifest, given)
+
+    def _planned(
+        self, stream: DataFrame, join: ResolvedJoin, manifest: Manifest, given: DataFrame | None
+    ) -> DataFrame:
+        attach_for(stream.sparkSession, join.key_types)
+        check_collations(stream.sparkSession, manifest, self.path)
+        limit_us = self._max_staleness_us
+        if limit_us and not stream.isStreaming:  # in a stream each micro-batch is checked
+            marks = freshness.marks_in(freshness.mark_names(self._location))
+            freshness.fresh_version(self._location, manifest, [manifest], marks, now_us(), limit_us)
+        noted = self._may_change and is_reported(stream, join.cycle)
+        if noted and note_columns(stream, join, self._location, manifest):
+            newest = versions.latest(self._location)
+            if newest.version != manifest.version:  # published before our note was there
+                BuiltTable(newest, self.path).check_serves(join)
+                manifest = newest
+        planned = plan_stored(
+            stream,
+            join,
+            self._location,
+            manifest,
+            given,
+            may_change=self._may_change,
+            max_staleness_us=limit_us,
+        )
+        return apply(planned)
+
+    def _check_keys(self, df: DataFrame) -> None:
+        """Refuse keys that Spark's own join would read in another way, or the session not make."""
+        manifest = versions.latest(self._location)
+        attach_for(df.sparkSession, [type_of(key.type) for key in manifest.keys])
+        if not self._private or self._options.store is not None:
+            check_padded(df, [*(key.name for key in manifest.keys), *manifest.range_names])
 
     def _refresh_every(
         self, interval_s: float, spark: SparkSession, read: Callable[[], DataFrame]
@@ -802,95 +877,6 @@ class BatchTable:
         keep_from_us = _needed_from_us(retain, "retain")
         if versions.has_older(self._location, keep_from_us):
             builds.vacuum(self._location, 1, keep_from_us)
-
-    def stop_refreshing(self) -> None:
-        """End what :meth:`start_refreshing` began; without effect if nothing was begun."""
-        if self._refreshing is not None:
-            self._refreshing.set()
-            self._refreshing = None
-
-    def _confirm(self) -> None:
-        """Note that the source was looked at now, and is unchanged, where that is asked for."""
-        if self._options.max_staleness is not None:
-            freshness.confirm(self._location, versions.latest(self._location), now_us())
-
-    def _remove_before(self, version: int) -> None:
-        """Remove the versions before one of them, even if they are in use."""
-        kept = sum(number >= version for number in versions.numbers(self._location))
-        versions.vacuum(self._location, _FOR_EVER_US, kept)
-
-    def _remove(self) -> None:
-        self.stop_refreshing()
-        forget(self._location)
-        remove_temporary(self._location)
-
-    def versions(self) -> list[Version]:
-        """The versions that are stored, oldest first.
-
-        Example:
-            >>> [version.rows for version in table.versions()]
-            [3]
-        """
-        found = []
-        for manifest in versions.there(self._location):
-            created = datetime.fromtimestamp(manifest.created_at_us / 1e6, UTC)
-            stats = manifest.stats
-            found.append(
-                Version(manifest.version, created, stats.rows, stats.bytes, manifest.source)
-            )
-        return found
-
-    def verify(self) -> None:
-        """Compare every file of every version with its checksum.
-
-        Raises:
-            DamagedTableError: names the first file that is missing or differs.
-            TableNotFoundError: the table was removed.
-
-        Complexity: reads all files once.
-        """
-        for _, found in versions.checked(self._location):
-            if isinstance(found, StoreError):
-                raise found
-
-    def stats(self) -> Stats:
-        """Rows, keys, bytes, segments and more of the newest version.
-
-        Example:
-            >>> table.stats().rows, table.stats().unindexed
-            (3, 0)
-        """
-        return versions.latest(self._location).stats
-
-    def vacuum(self, *, keep: int = 1, older_than: timedelta | str | float = "7 days") -> list[int]:
-        """Remove old versions.
-
-        A version stays if it is among the newest ``keep``, if it was in use at any time
-        during the last ``older_than``, or if a streaming query of this session may still need
-        it, for a replay of its last micro-batch. While a newer one is being published that may be
-        withdrawn, the newest that stays for certain is kept, too: until the publisher is done or
-        has ended; for up to an hour where it was killed on another machine.
-
-        Args:
-            keep: how many of the newest versions stay in any case; default 1.
-            older_than: how long a version stays after its successor became active; default 7 days.
-                Streams that are stopped, or run in other applications, replay micro-batches of
-                that time.
-
-        Returns:
-            The numbers of the versions that were removed.
-
-        Raises:
-            ArgumentError: ``keep`` is no whole number of 1 or more, or ``older_than`` is not a
-                duration, or below zero.
-
-        Example:
-            >>> table.vacuum(keep=2)
-            []
-        """
-        from_us = _needed_from_us(older_than, "older_than")
-        forget(self._location)
-        return builds.vacuum(self._location, keep, from_us)
 
 
 def _needed_from_us(older_than: timedelta | str | float, argument: str) -> int:

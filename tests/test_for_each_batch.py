@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import tempfile
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,12 +17,13 @@ from cache_runs import planes
 from cache_samples import Readable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import Feed, rows, write_parquet
+from spark_samples import Feed, rows, soon, write_parquet
 
 import bsjoin
 import bsjoin.build.storing
-from bsjoin import Full
+from bsjoin import BatchTable, Full
 from bsjoin.spark.fingerprint import identity, is_fixed
+from bsjoin.storage import versions
 
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
@@ -175,6 +177,56 @@ def test_the_same_rows_are_not_read_again(
     assert found == [[(1, 10, 2)]] * 2 + [[(1, 40, 2)]]
     assert seen == [2, 2, 3]
     assert OnDisk.of(temporary).folders == 2
+
+
+def test_a_store_is_refreshed_by_one_thread(spark: SparkSession, tmp_path: Path) -> None:
+    """Each micro-batch began one more, for as long as any query ran; so did a join of a batch."""
+    write_parquet(tmp_path / "table" / "0.parquet", k=[1], v=[10])
+    waits, found, seen = ("1 hour", "on_commit"), [], []
+    keys, others = spark.range(3).toDF("k"), [*threading.enumerate()]
+
+    def refreshing() -> list[str]:
+        begun = [one.name for one in threading.enumerate() if one not in others]
+        return sorted(name for name in begun if name.startswith("bsjoin-refresh-"))
+
+    def call(batch: DataFrame, number: int) -> None:
+        files = batch.sparkSession.read.schema("k long, v long").parquet(str(tmp_path / "table"))
+        for wait in waits:
+            cache = Full(store=tmp_path / wait, refresh=wait)
+            found.append(rows(bsjoin.join(batch, files, "k", cache=cache)))
+        seen.append(refreshing())
+
+    run(spark, tmp_path, call, 3)
+    assert seen == [[f"bsjoin-refresh-{tmp_path / wait}" for wait in waits]] * 3
+    assert found == [[(1, 10)]] * 6
+    # They end with the query, when another one begins; the tables stay.
+    run(spark, tmp_path / "next", lambda batch, number: bsjoin.join(batch, keys, "k"), 1)
+    soon(refreshing, [])
+    for wait in waits:
+        assert BatchTable.open(tmp_path / wait).version == 1
+        bsjoin.join(keys, keys, cache=Full(refresh="1 hour"))
+    assert not refreshing()
+
+
+def test_a_store_is_looked_at_and_not_compared_with_its_checksums_each_time(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That reads all of the table. One whose source has a name is not read again."""
+    write_parquet(tmp_path / "table" / "0.parquet", k=[1], v=[10])
+    found, verified = [], []
+    monkeypatch.setattr(versions, "verify", lambda *given: verified.append(given))
+
+    def call(batch: DataFrame, number: int) -> None:
+        if number == 2:
+            write_parquet(tmp_path / "table" / "0.parquet", k=[1], v=[40])
+        files = batch.sparkSession.read.schema("k long, v long").parquet(str(tmp_path / "table"))
+        for name, word in (("read", None), ("named", "monday")):
+            cache = Full(store=tmp_path / name, fingerprint=word)
+            found.append(rows(bsjoin.join(batch, files, "k", cache=cache)))
+
+    run(spark, tmp_path, call, 3)
+    assert found == [[(1, 10)]] * 4 + [[(1, 40)], [(1, 10)]]
+    assert not verified
 
 
 def test_which_plans_say_what_their_rows_are(spark: SparkSession, tmp_path: Path) -> None:

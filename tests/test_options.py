@@ -60,13 +60,15 @@ def test_options_that_are_none_are_refused() -> None:
 
 
 def test_an_interval_of_a_table_is_checked_as_an_option_is(tmp_path: Path) -> None:
-    """It was a loop without a pause."""
+    """It was a loop without a pause. What is no DataFrame is refused, not logged each time."""
     location = StorageLocation.of(tmp_path / "table")
     versions.publish(location, store(location, [1], pa.table({"x": [1]})))
     table, source = BatchTable.open(location.url, max_staleness="1 hour"), Any
     for interval in (0, -1, "0 s", timedelta(0), math.nan, "1 hour", "soon", None):
         with pytest.raises(ArgumentError, match=re.escape(f"refresh={interval!r}")):
             table.start_refreshing(source, interval)  # type: ignore[arg-type]
+    with pytest.raises(ArgumentError, match="it must be a Spark DataFrame"):
+        table.start_refreshing(source, "1 minute")
 
 
 def test_durations_are_read_or_refused() -> None:
