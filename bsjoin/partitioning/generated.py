@@ -18,9 +18,6 @@ class RoutedRows:
     """The rows that an action has sent to partitions by a rule, as ``RuleCounts.java`` has them.
 
     Args:
-        batch: the number of the micro-batch.
-        execution: Spark's id of the action.
-        label: of the join.
         version: of the rule; default 0.
         tasks: how many tasks had rows.
         cells: the rows in each cell of the rule, a list in JSON.

@@ -111,9 +111,6 @@ class Rules:
 
         The folder is read once per micro-batch. A folder that cannot be read is an error: the
         task is run again, and must not meanwhile have another rule than the others.
-
-        Raises:
-            StoreError: it cannot be read, or this machine does not have it.
         """
         if time_us not in self._chosen:
             self._check_there()

@@ -25,13 +25,7 @@ _NAMED, _MOST_NAMES, _NAMES_TOLD = 16, 2_000, 20
 
 @dataclass(frozen=True)
 class Task:
-    """The parameters of a task.
-
-    Args:
-        router: the router for the rule of the micro-batch.
-        capacity: the number of keys to sample.
-        seed: numbers that differ between tasks and are the same when a task is repeated.
-    """
+    """The parameters of a task; the seed of its sample is the same when it is repeated."""
 
     router: Router
     capacity: int
@@ -63,16 +57,9 @@ class Note:
 
 
 def routed(task: Task, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
-    """The partition of each row.
+    """The partition of each row, and a note, which is null except in the task's last row.
 
-    Args:
-        task: the parameters of the task.
-        batches: per Arrow batch the m hashes of the keys, null for a null key; m hashes of the
-            whole rows; and the m keys, one array per column.
-
-    Yields:
-        Per Arrow batch m structs: the partition; and a note, which is null except in the task's
-        last row.
+    Batches have the hashes of the keys, null for a null key, those of the whole rows, and the keys.
     """
     collector = Collector(task.router, task.capacity, task.seed)
     names: dict[int, str] = {}

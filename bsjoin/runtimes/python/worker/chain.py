@@ -49,11 +49,9 @@ def joined(
 ) -> Iterator[pa.RecordBatch]:
     """Join batches of the stream with the tables.
 
-    Args:
-        plan: the joins.
-        batches: the stream's columns, and those that the plan names besides.
-        send: takes the metrics, a line, at the end, if the joins report: an empty one without
-            rows. None (default) to have them in a column.
+    ``batches`` have the stream's columns, and those that the plan names besides. ``send`` takes the
+    metrics, a line, at the end, if the joins report, an empty one without rows; None: they are in a
+    column.
 
     Yields:
         The stream's columns; the joins' payload; and, for metrics in a column, a note,

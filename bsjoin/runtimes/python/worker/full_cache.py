@@ -67,18 +67,13 @@ _CHECKED = 256
 def answer(
     plan: JoinPlan, hashes: pa.Array, batch_time: pa.Array | None, keys: list[pa.Array]
 ) -> pa.Array:
-    """Look up a batch of keys.
+    """Look up a batch of keys, of hashes, which are null for null keys, and what else is compared.
 
-    Args:
-        plan: the table, the columns, and the shape of the result.
-        hashes: the m hashes; null for a null key.
-        batch_time: the micro-batch's timestamp, the same in all m rows; None for a plan with a
-            fixed version.
-        keys: the m keys to compare, column by column.
+    ``batch_time``: of the micro-batch, in all rows; None for a plan with a fixed version.
 
     Returns:
-        An array of m results: booleans for ``exists``; otherwise null if the key is not in the
-        table, else a struct (``row``), a list of structs (``rows``) or a run (``runs``).
+        Booleans for ``exists``; otherwise null if the key is not in the table, else a struct
+        (``row``), a list of structs (``rows``) or a run (``runs``).
     """
     if not len(hashes):
         return pa.nulls(0, answer_type(plan.shape, plan.row_type))

@@ -144,17 +144,12 @@ def grouped(
 ) -> tuple[Int64s, Int64s]:
     """Order rows by (key, point).
 
-    Args:
-        whose: int64[n], the number of each row's key; -1 for a row without a key.
-        points: the columns to search, of :func:`range_columns`.
-        rows: the columns of the rows that order those with equal key and point.
-        ties: how; empty if their order does not matter.
+    ``whose``: the number of each row's key; -1 for a row without a key. The columns ``rows`` order
+    those with equal key and point by ``ties``, if there are any.
 
     Returns:
         int64[n]: the same numbers, -1 also for rows without a point, which match nothing; and
         int64[n]: the order, rows with -1 first.
-
-    Complexity: O(n log n).
     """
     first = points[0]
     whose = np.where(first.is_null().to_numpy(zero_copy_only=False), -1, whose)

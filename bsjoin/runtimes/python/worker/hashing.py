@@ -34,8 +34,6 @@ def xxhash64(keys: Sequence[pa.Array]) -> Int64s:
 
     The columns are canonical. Integers are hashed as long, floating-point numbers as double; a null
     leaves the hash of the columns before it, as in Spark.
-
-    Complexity: O(bytes of the keys), with Python per text of 32 bytes or more.
     """
     hashes = np.full(len(keys[0]), _SEED, np.uint64)
     for column in keys:

@@ -51,13 +51,10 @@ _HOST = socket.gethostname()
 def answers(plan: JoinPlan, batches: Iterable[tuple[pa.Array, ...]]) -> Iterator[pa.Array]:
     """Look up the keys of a task, several Arrow batches at a time, for fewer and larger queries.
 
-    Args:
-        plan: the source, the columns, and the shape of the result.
-        batches: per Arrow batch the m hashes, null for a null key; and the m keys, column by
-            column, in the source's types.
+    ``batches`` have hashes, null for a null key, and the keys in the source's types.
 
     Returns:
-        Per Arrow batch an array of m results: booleans for ``exists``; otherwise null if the key
+        Per Arrow batch an array of results: booleans for ``exists``; otherwise null if the key
         is not in the source, else a struct (``row``) or a list of structs (``rows``). If the
         plan reports, each result is in a struct with a note, which is null in most rows.
     """

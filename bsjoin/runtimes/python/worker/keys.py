@@ -30,11 +30,8 @@ def hashed_key(
 ) -> tuple[pa.Array, list[pa.Array]]:
     """The hash of a key, and what tells keys of one hash apart.
 
-    Args:
-        columns: of :func:`converted`.
-        stored: whether the key is one of a stored table, which has hashes in place of short values;
-            else one to look up in a source.
-        rows: how many there are; a key of no column is the same in all.
+    ``stored``: whether the key is one of a stored table, which has hashes in place of short values;
+    else one to look up in a source. A key of no column is the same in all rows.
 
     Returns:
         int64[rows]: the hash, null where a column is null; and the columns to compare.

@@ -25,10 +25,7 @@ def canonical(array: pa.Array) -> pa.Array:
 
 
 def distinct(keys: Sequence[pa.Array]) -> tuple[Int64s, Int64s]:
-    """The distinct ones of m keys.
-
-    Args:
-        keys: canonical columns, without nulls.
+    """The distinct ones of m keys, given as canonical columns without nulls.
 
     Returns:
         int64[d]: the position of one occurrence of each, and int64[m]: the index of each key
@@ -40,14 +37,9 @@ def distinct(keys: Sequence[pa.Array]) -> tuple[Int64s, Int64s]:
 
 
 def owners(keys: Sequence[pa.Array], rows: Sequence[pa.Array]) -> Int64s:
-    """The key of each row.
+    """The index of each row's key, or -1; a row with a null has none.
 
-    Args:
-        keys: canonical columns of d distinct keys, without nulls.
-        rows: the same columns of n rows, canonical; rows with a null have no key.
-
-    Returns:
-        int64[n]: the index of each row's key, or -1.
+    Both are canonical columns, the keys distinct and without nulls.
     """
     count = len(keys[0])
     together = [pa.concat_arrays([k, r.cast(k.type)]) for k, r in zip(keys, rows, strict=True)]

@@ -20,13 +20,8 @@ from bsjoin.runtimes.python.worker.hashing import xxhash64
 def without_nulls(keys: Sequence[pa.Array], nulls_equal: Sequence[bool] | None) -> list[pa.Array]:
     """Keys with some value in place of each null that equals null, and which they are.
 
-    Args:
-        keys: the m keys, column by column.
-        nulls_equal: which columns are null-safe; None where none is: the keys stay as they are.
-
-    Returns:
-        The columns, then int64[m]: bit ``i`` is set where column ``i`` was null. Nulls of other
-        columns stay.
+    The last column says it: bit ``i`` is set where column ``i`` was null. Nulls of columns that are
+    not null-safe stay; where none is, ``nulls_equal`` is None, and so do all keys.
 
     Example:
         >>> keys = [pa.array([7, None]), pa.array([None, None])]

@@ -24,17 +24,9 @@ def decisions(
 ) -> Iterator[pa.Array]:
     """Decide for each candidate, and for each row of the stream that has none.
 
-    Args:
-        how: "inner", "left", "semi" or "anti".
-        batches: bool[m], whether the candidate is the first one of its row of the stream; and
-            bool[m], whether it passes, false where there is none.
-        most: how many that pass are kept of a row, the first ones; None (default) for all.
-
-    Yields:
-        int8[m]: for each batch the decisions, when the next one is known: the last row may have
-        more candidates there.
-
-    Complexity: O(m).
+    Batches have whether the candidate is the first one of its row of the stream, and whether it
+    passes, false where there is none; ``most`` that pass are kept of a row, None for all. A batch
+    is decided when the next one is known: the last row may have more candidates there.
     """
     given = filter(lambda one: len(one[0]), map(_arrays, batches))
     most = 1 if how == "semi" else most

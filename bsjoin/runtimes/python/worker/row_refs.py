@@ -64,11 +64,7 @@ def structs(row_type: pa.StructType, rows: RowRefs[RowSource]) -> pa.Array:
 
 
 def lists(row_type: pa.StructType, rows: RowRefs[RowSource]) -> pa.Array:
-    """One list of structs per key; null for a key without rows.
-
-    Raises:
-        OverflowError: there are more rows than one Arrow array of lists can contain.
-    """
+    """One list of structs per key; null for a key without rows."""
     ends = np.cumsum(rows.counts)
     total = int(ends[-1])
     if total >= np.iinfo(np.int32).max:

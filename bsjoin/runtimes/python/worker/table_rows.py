@@ -21,11 +21,8 @@ Int64s = NDArray[np.int64]
 class TableRows:
     """The rows of a table, with some of its columns; row -1 has nulls.
 
-    A column that the version lacks, since it was added later, is null.
-
-    Args:
-        table: the table.
-        plan: the join, which says which columns, and their types in the result.
+    A column that the version lacks, since it was added later, is null. The plan says which columns,
+    and their types in the result.
     """
 
     table: OpenTable
