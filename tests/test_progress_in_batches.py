@@ -58,7 +58,7 @@ def test_joins_inside_have_their_figures(spark: SparkSession, tmp_path: Path) ->
     assert by_batch[0][3].cache.misses == 2
 
 
-def test_threads_have_them_that_inherit_from_the_function(
+def test_groups_of_jobs_have_them_and_threads_that_inherit_from_the_function(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """Spark says which micro-batch it is in the thread of the function only."""
@@ -69,12 +69,15 @@ def test_threads_have_them_that_inherit_from_the_function(
             thread = kind(target=lambda: table.join(batch).collect())
             thread.start()
             thread.join()
+        for name in ("first", "second"):
+            spark.sparkContext.setJobGroup(name, "")
+            table.join(batch).collect()
 
     feed = Feed(spark, tmp_path / "feed")
     feed.add(1, 2, 9)
     query = feed.call(apart)
     query.processAllAvailable()
-    assert [cycle.rows_in for cycle in bsjoin.progress(query)] == [3]
+    assert [cycle.rows_in for cycle in bsjoin.progress(query)] == [3, 3, 3]
 
 
 def test_rows_that_were_joined_before_the_function_count_once(
@@ -115,13 +118,13 @@ def test_what_is_no_query_is_refused(spark: SparkSession, what: Any) -> None:
 def test_a_join_has_the_number_that_it_had_in_the_micro_batch_before() -> None:
     numbers = JoinNumbers(queries=2)
 
-    def planned(query: str, *batches: int, run: str = "r") -> list[int]:
-        return [numbers.next(query, run, batch, ("k",)) for batch in batches]
+    def planned(query: str, *batches: int, call: str = "c") -> list[int]:
+        return [numbers.next(query, call, batch, ("k",)) for batch in batches]
 
     first, second, *later = planned("a", 0, 0, 1, 1, 2, 3, 4)
     assert first != second
     assert later == [first, second, first, first, first]
-    assert planned("a", 4, run="later") == [first]  # which runs it again
+    assert planned("a", 4, call="later") == [first]  # which runs it again
     # Between two joins of a micro-batch, a thread of the one before plans one.
     assert planned("a", 6, 5, 6) == [first, first, second]
     others = planned("b", 0) + planned("c", 0)

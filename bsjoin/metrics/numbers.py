@@ -29,7 +29,7 @@ class _Query:
 
     Args:
         numbers: of its joins, by their place in a micro-batch and their columns.
-        planned: how many joins its last micro-batches have planned, by the run and the number: a
+        planned: how many joins its last micro-batches have planned, by the call and the number: a
             thread that a function leaves behind may plan one when the next micro-batch has begun.
     """
 
@@ -48,15 +48,15 @@ class JoinNumbers:
         self._queries: LRUCache[str, _Query] = LRUCache(queries)
         self._lock = threading.Lock()
 
-    def next(self, query: str, run: str, batch: int, columns: tuple[str, ...]) -> int:
+    def next(self, query: str, call: str, batch: int, columns: tuple[str, ...]) -> int:
         """The number of the next join of a micro-batch: that of the same join in the one before.
 
-        Another run has begun the micro-batch again.
+        Another call of the function has begun the micro-batch again.
         """
         with self._lock:
             one = self._queries.setdefault(query, _Query())
-            before = one.planned.get((run, batch), 0)
-            one.planned[run, batch] = before + 1
+            before = one.planned.get((call, batch), 0)
+            one.planned[call, batch] = before + 1
             place = before, columns
             if place not in one.numbers:
                 one.numbers[place] = new_number()

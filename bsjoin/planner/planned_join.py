@@ -206,7 +206,7 @@ def _next_label(stream: DataFrame, join: ResolvedJoin) -> str:
     if batch is None:
         number = new_number()
     else:
-        number = numbers.next(batch.query, batch.run, int(batch.number), tuple(columns))
+        number = numbers.next(batch.query, batch.call, int(batch.number), tuple(columns))
     label = f"{number}:{json.dumps(columns)}"
     if cycle is not None:
         cycle.state.label = label

@@ -86,11 +86,13 @@ class MicroBatch:
         query: the id of the query.
         number: of the micro-batch.
         run: the id of the run; or another name, where the function gives its jobs one.
+        call: Spark's id of the execution that calls the function; empty (default) on Connect.
     """
 
     query: str
     number: str
     run: str
+    call: str = ""
 
 
 def micro_batch(df: DataFrame) -> MicroBatch | None:
@@ -102,11 +104,16 @@ def micro_batch(df: DataFrame) -> MicroBatch | None:
     if is_connect(df.sparkSession):
         return _running
     context = df.sparkSession.sparkContext
-    query, number, run = map(
+    query, number, run, call = map(
         context.getLocalProperty,
-        ("sql.streaming.queryId", "streaming.sql.batchId", "spark.jobGroup.id"),
+        (
+            "sql.streaming.queryId",
+            "streaming.sql.batchId",
+            "spark.jobGroup.id",
+            "spark.sql.execution.root.id",
+        ),
     )
-    return MicroBatch(query, number, run or "") if query and number else None
+    return MicroBatch(query, number, run or "", call or "") if query and number else None
 
 
 _running: MicroBatch | None = None
