@@ -59,13 +59,9 @@ class _Call:
 
 @dataclass(frozen=True)
 class _Read:
-    """The changes of a call, collected.
+    """The changes of a call, collected from a time on for a form of the table.
 
-    Args:
-        changes: what changes.
-        column: the column of the table with their order; None if it is in none.
-        form: of the table that they were collected for, perhaps with more columns than it has.
-        began_us: when that began.
+    That may have more columns than the table; one of its columns may have the changes' order.
     """
 
     changes: ChangeSet
@@ -362,12 +358,7 @@ def compact(location: StorageLocation, segment_bytes: int) -> Manifest:
     Changes may be applied meanwhile: they stay above the new base. Where the table is built again
     meanwhile, it begins anew; the third time it leaves that version as it is, with a warning.
 
-    Args:
-        location: the table's location.
-        segment_bytes: how large a segment may grow, about.
-
-    Returns:
-        The newest version.
+    The newest version is returned.
     """
     for _ in range(_TRIES):
         before = versions.latest(location)

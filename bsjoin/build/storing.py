@@ -110,7 +110,7 @@ def ensure(
         private: whether it is wanted by a join, which does not change the condition that a table
             was built with, and changes its rule of latest rows only by another one.
         advance: of a source that is followed, the version whose rows ``df`` has: what another
-            application has made of it meanwhile stays. Default None: it is not followed.
+            application has made of it meanwhile stays.
 
     Raises:
         TableMismatchError: the location holds a table of other keys or another condition.

@@ -61,16 +61,8 @@ class HostCopies:
     ) -> pa.MemoryMappedFile | None:
         """Map the copy of a file; download it first if it is missing or was changed.
 
-        A mapped copy stays readable even if another process removes the file.
-
-        Args:
-            name: the file's name in the table.
-            size: its size in bytes.
-            expected: its checksum.
-            download: a function that writes the file to a path.
-
-        Returns:
-            The mapped copy; None if the downloaded file does not match its size and checksum.
+        A mapped copy stays readable even if another process removes the file. ``download`` writes
+        the file to a path; None if that does not match its size and ``expected`` checksum.
         """
         return self._use(name, size, expected, download, lambda copy: pa.memory_map(str(copy)))
 
@@ -80,9 +72,6 @@ class HostCopies:
         """Link to the copy of a file, for a process that maps it itself; otherwise as :meth:`map`.
 
         The link, a hard one, is in the temporary folder of this host.
-
-        Returns:
-            The link; None if the downloaded file does not match its size and checksum.
         """
 
         def linked(copy: Path) -> Path:

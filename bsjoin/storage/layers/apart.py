@@ -30,12 +30,7 @@ def with_rows_apart(
     As many segments as fit become one with what is new; of the others those that lose rows are
     written again, and the rest stays.
 
-    Args:
-        build: where to.
-        manifest: of the table.
-        there: the segments.
-        new: the rows, compared keys first.
-        gone: int64[n]: which rows go, ascending, counted over all segments.
+    ``new`` has compared keys first; ``gone`` are numbers, ascending, counted over all segments.
     """
     stays = np.ones(sum(info.rows for info in there), np.bool_)
     stays[gone] = False

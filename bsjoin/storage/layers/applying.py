@@ -55,7 +55,7 @@ def with_changes(
             replaced together.
         sequence: the stored column with the order of the changes: one that is below that of the
             row that is there changes nothing. None (default): all changes count.
-        boxes: the dimensions of the table's boxes. Default: none.
+        boxes: the dimensions of the table's boxes.
 
     Returns:
         The manifest, its version still open; the one before if nothing changes.

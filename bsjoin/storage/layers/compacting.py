@@ -44,13 +44,9 @@ def is_due(manifest: Manifest) -> bool:
 def compacted(
     build: Build, table: OpenTable, segment_bytes: int, boxes: Sequence[BoxSide] = ()
 ) -> tuple[SegmentInfo, ...]:
-    """Write the segments of a base that has all rows of a version.
+    """Write the segments, of about ``segment_bytes``, of a base that has all rows of a version.
 
-    Args:
-        build: where to, to be abandoned by the caller if this fails.
-        table: the version, open.
-        segment_bytes: how large a segment may grow, about.
-        boxes: the dimensions of the table's boxes. Default: none.
+    If this fails the caller abandons the build.
 
     Complexity: O(rows of the segments that layers have changed) time, and to see which those are
         O(keys); memory: of one segment at a time its compared keys, a column twice, and some
@@ -86,15 +82,8 @@ def rebased(
 ) -> Manifest | None:
     """The newest version above a base that a version before it was compacted into.
 
-    Args:
-        now: the newest version.
-        before: the version that was compacted.
-        base: the segments that were made of it.
-        name: of the build that has written them.
-
-    Returns:
-        The manifest, its version still open; None if the table was built again meanwhile, or, where
-        an earlier version of bsjoin has made a base without rows, may have been.
+    None if the table was built again meanwhile, or, where an earlier version of bsjoin has made a
+    base without rows, may have been. ``name`` is that of the build of the base.
     """
     had = before.layers
     is_same = bool(before.segments) or (
@@ -110,13 +99,7 @@ def rebased(
 
 @dataclass(frozen=True)
 class _Part:
-    """Some rows of a segment.
-
-    Args:
-        segment: the segment.
-        rows: int64[n], ascending.
-        hashes: int64[n], of their keys.
-    """
+    """Some rows of a segment, ascending, with the hashes of their keys."""
 
     segment: Segment
     rows: Int64s

@@ -55,10 +55,7 @@ def distinct_keys(hashes: Int64s, keys: Sequence[pa.Array]) -> Int64s:
 class Keys:
     """Distinct join keys, in the order of their hashes.
 
-    Args:
-        hashes: int64[n].
-        keys: the compared columns.
-        places: int64[n], where each of them is first among those that they were chosen from.
+    ``places`` says where each of them is first among those that they were chosen from.
     """
 
     hashes: Int64s
@@ -73,12 +70,7 @@ class Keys:
 
     @classmethod
     def of_segments(cls, segments: Iterable[Segment], compared: int) -> Keys:
-        """Those of segments, at least one; ``places`` counts the keys of each after another.
-
-        Args:
-            segments: the segments.
-            compared: how many leading columns are compared keys.
-        """
+        """Those of segments, at least one; ``places`` counts the keys of each after another."""
         found = [keys_in(segment, compared)[1:] for segment in segments]
         hashes, columns = zip(*found, strict=True)
         keys = [pa.concat_arrays(column) for column in zip(*columns, strict=True)]
@@ -88,12 +80,7 @@ class Keys:
         return len(self.hashes)
 
     def find(self, hashes: Int64s, keys: Sequence[pa.Array]) -> Int64s:
-        """Which of them others are; -1 for none of them.
-
-        Args:
-            hashes: int64[m].
-            keys: the compared columns of the m keys.
-        """
+        """Which of them others are; -1 for none of them."""
         if not len(self.hashes):
             return np.full(len(hashes), -1)
         return find_keys(self._index, self.keys, hashes, keys)

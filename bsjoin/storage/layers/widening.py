@@ -30,13 +30,7 @@ Info = TypeVar("Info", SegmentInfo, UnindexedInfo)
 
 
 def with_columns(manifest: Manifest, columns: Sequence[pa.Field], spark_schema: str) -> Manifest:
-    """The form of a table with more columns, for which no files are there yet.
-
-    Args:
-        manifest: of the table.
-        columns: the new ones.
-        spark_schema: the columns that can be selected, the new ones last, as Spark's JSON.
-    """
+    """The form of a table with more columns, the last ones, for which no files are there yet."""
     schema = pa.schema([*manifest.schema, *columns])
     row = manifest.row
     if row is not None:  # the order of rows is that of a build with these columns
@@ -45,15 +39,9 @@ def with_columns(manifest: Manifest, columns: Sequence[pa.Field], spark_schema: 
 
 
 def widened(build: Build, before: Manifest, form: Manifest) -> Manifest:
-    """Write the rows of a version with more columns.
+    """Write the rows of a version in its ``form`` with more columns, of :func:`with_columns`.
 
-    Args:
-        build: where to, to be abandoned by the caller if this fails.
-        before: the version.
-        form: the same with more columns, as by :func:`with_columns`.
-
-    Returns:
-        The manifest, its version still open.
+    If this fails the caller abandons the build.
 
     Complexity: O(bytes of the version).
     """

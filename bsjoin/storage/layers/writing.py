@@ -20,11 +20,7 @@ Int64s = NDArray[np.int64]
 
 
 class LazyRows:
-    """Columns that are made when they are read.
-
-    Args:
-        columns: makes each column, by its number.
-    """
+    """Columns that are made when they are read, each by a function."""
 
     def __init__(self, columns: list[Callable[[], pa.ChunkedArray]]):
         self._columns = columns
@@ -42,13 +38,7 @@ class LazyRows:
 def ranged_columns(
     manifest: Manifest, ranged: RangeColumns | None, column: Callable[[int], pa.ChunkedArray]
 ) -> Iterator[Callable[[], pa.ChunkedArray]]:
-    """Range columns of rows as they are searched.
-
-    Args:
-        manifest: of the table, which stores them.
-        ranged: those of one range of the table; None for none.
-        column: returns a stored column by its number.
-    """
+    """The columns of one range of a table as they are searched, which are among those stored."""
     if ranged is None:
         return
     for name, dtype in zip(ranged.names, ranged.types, strict=True):
@@ -69,16 +59,10 @@ def write_rows(
     column: Callable[[int], pa.ChunkedArray],
     boxes: Sequence[BoxSide] = (),
 ) -> SegmentInfo:
-    """Write rows as the segments of a table are.
+    """Write rows, at least one and in any order, as the segments of a table are.
 
-    Args:
-        build: where to.
-        name: the segment's, in the folder.
-        manifest: of the table.
-        hashes: int64[n], of the rows, in any order; at least one.
-        column: returns a stored column of the n rows by its number.
-        boxes: the dimensions of the table's boxes. Default: none, and the rows are searched by the
-            first range only.
+    ``column`` returns a stored column by its number. Without ``boxes`` the rows are searched by the
+    first range only.
     """
     ranged, compared = manifest.ranged, manifest.compared
     stored = [lambda number=number: column(number) for number in range(len(manifest.schema))]
@@ -109,14 +93,7 @@ def write_rows(
 
 
 def write_gone(build: Build, name: str, hashes: Int64s, keys: list[pa.Array]) -> SegmentInfo:
-    """Write keys that have no rows any more.
-
-    Args:
-        build: where to.
-        name: the segment's, in the folder.
-        hashes: int64[n], of the keys, each once; at least one.
-        keys: the compared columns of these.
-    """
+    """Write keys, at least one and each once, that have no rows any more."""
     form = SegmentForm(len(keys))
     rows = pa.Table.from_arrays(keys, [f"k{number}" for number in range(len(keys))])
     with build.writing():
