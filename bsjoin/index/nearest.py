@@ -45,7 +45,12 @@ def later_int(values: Int64s, probes: Int64s) -> Later:
 
 
 def later_float(values: Int64s, probes: Int64s) -> Later:
-    """As :func:`later_int`, of floats in double; infinities as in :func:`bsjoin.index.reach`."""
+    """Compare distances of floats in double precision; infinities as in :func:`bsjoin.index.reach`.
+
+    Args:
+        values: int64[n], the rows' codes.
+        probes: int64[m], the probes' codes.
+    """
 
     def later(positions: Int64s, before: Int64s, behind: Int64s) -> Bools:
         point = floats(probes.take(positions))

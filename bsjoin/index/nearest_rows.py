@@ -36,8 +36,20 @@ def nearest_rows(
     """Find the n nearest rows for each probe, nearest first; rows with equal values in their order.
 
     Up to n rows of each side are put in the order of nearness, and both sides are merged.
-    ``max_pairs`` is how many pairs at a time at most; it bounds the memory, too, unless one probe
-    has more. For the other arguments see :func:`nearest`.
+
+    Args:
+        rows: as in :func:`nearest`.
+        probes: as in :func:`nearest`.
+        lows: as in :func:`nearest`.
+        highs: as in :func:`nearest`.
+        n: how many rows at most.
+        direction: as in :func:`nearest`.
+        exact: as in :func:`nearest`.
+        reach: as in :func:`nearest`; ``None`` (default) for any distance.
+        later: as in :func:`nearest`; ``None`` (default) for distances of the codes.
+        shifts: as in :func:`nearest`; ``None`` (default) where all probes are at their codes.
+        max_pairs: how many pairs at a time at most; it bounds the memory, too, unless one probe
+            has more.
 
     Yields:
         int64[p] and int64[p]: positions of probes, ascending, and rows.
