@@ -337,12 +337,13 @@ def test_settings_of_the_session_are_followed(
 
 
 def test_settings_that_are_not_followed_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    samples.written(tmp_path / "a.parquet", a=[1])
-    name = "spark.sql.legacy.parquet.nanosAsLong"
+    samples.written(tmp_path / "p=2024-07-01 00%3A00%3A00" / "a.parquet", a=[1])
     source = parquet(tmp_path)
-    with configured(spark, {name: "true"}), pytest.raises(SourceError, match=re.escape(name)):
-        _ = source.schema
-    assert source.schema.names == ["a"]
+    for name, value in {"parquet.nanosAsLong": "true", "timeParserPolicy": "LEGACY"}.items():
+        name = f"spark.sql.legacy.{name}"
+        with configured(spark, {name: value}), pytest.raises(SourceError, match=re.escape(name)):
+            _ = source.schema
+    assert source.schema.names == ["a", "p"]
 
 
 def test_columns_that_have_numbers_are_not_read_by_their_names(

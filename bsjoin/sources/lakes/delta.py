@@ -176,8 +176,7 @@ class _Delta(LakeTable):
         actions = pa.table(table.get_add_actions())
         if "num_records" not in actions.schema.names or actions.column("num_records").null_count:
             return None
-        total = pc.sum(actions.column("num_records"), min_count=0).as_py()
-        return int(total)
+        return int(pc.sum(actions.column("num_records"), min_count=0).as_py())
 
     def _version_of(self, table: Any) -> SourceVersion:
         # From the newest one on, past the limit: the last one is that of the snapshot. A commit

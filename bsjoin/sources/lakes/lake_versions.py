@@ -39,10 +39,7 @@ class LakeChanges:
             SourceError, DataError: they cannot be read.
         """
         schema, table = self._schema(), self._table
-        found: Iterator[pa.RecordBatch] = table._scanned(
-            lambda: table._fitted(schema, self._read())
-        )
-        return found
+        yield from table._scanned(lambda: table._fitted(schema, self._read()))
 
     def few(self) -> pa.Table | None:
         """The rows of :meth:`scan`, at once; None if they are many, or their files large.

@@ -57,6 +57,7 @@ class Rules:
         binary_as_string: whether binary columns are strings.
         infer_ntz: whether timestamps without a zone are read as such.
         infer_partitions: whether the values of partition columns decide their types.
+        legacy_times: whether Spark 2's rules for dates and times do, which are not followed.
         merge: whether the table has the columns of all files, or of the first one.
         legacy_datetime: whether dates and timestamps of files without a mark are of the legacy
             calendar.
@@ -70,6 +71,7 @@ class Rules:
     binary_as_string: bool = False
     infer_ntz: bool = True
     infer_partitions: bool = True
+    legacy_times: bool = False
     merge: bool = False
     legacy_datetime: bool = False
     legacy_int96: bool = False

@@ -168,8 +168,7 @@ def _refuse_other_formats(relatives: Iterable[str], what: str) -> None:
 
 def _read(filesystem: Any, path: str) -> bytes:
     with filesystem.open_input_stream(path) as file:
-        read: bytes = file.read()
-        return read
+        return bytes(file.read())
 
 
 def _of_sink(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import pyarrow as pa
 
 from bsjoin.errors import SourceError
 from bsjoin.sources.parquet_files.columns import (
@@ -23,6 +26,7 @@ _REBASE = {
     "legacy_datetime": f"{_PARQUET}datetimeRebaseModeInRead",
     "legacy_int96": f"{_PARQUET}int96RebaseModeInRead",
 }
+_TIMES = "spark.sql.legacy.timeParserPolicy"
 _BY_NUMBER = f"{_PARQUET}fieldId.read.enabled"
 # Settings that are not followed here, with their defaults.
 _NOT_FOLLOWED = {
@@ -69,12 +73,14 @@ def _rules(settings: Mapping[str, str], what: str) -> Rules:
     def flag(name: str, default: bool) -> bool:
         return settings.get(name, str(default)).lower() == "true"
 
+    infers = flag("spark.sql.sources.partitionColumnTypeInference.enabled", True)
     return Rules(
         case_sensitive=flag("spark.sql.caseSensitive", False),
         time_zone=settings.get("spark.sql.session.timeZone", "UTC"),
         binary_as_string=flag(f"{_PARQUET}binaryAsString", False),
         infer_ntz=flag(f"{_PARQUET}inferTimestampNTZ.enabled", True),
-        infer_partitions=flag("spark.sql.sources.partitionColumnTypeInference.enabled", True),
+        infer_partitions=infers,
+        legacy_times=infers and settings.get(_TIMES, "").upper() == "LEGACY",
         merge=flag(f"{_PARQUET}mergeSchema", False),
         by_number=flag(_BY_NUMBER, False),
         **legacy,
@@ -102,9 +108,8 @@ def declared_columns(
     ]
     columns: dict[str, Declared] = {}
     for found in candidates if rules.merge else candidates[:1]:
-        file = known.get(found.path)
-        fragment = FORMAT.make_fragment(found.path, filesystem)
-        footer = fragment.metadata if file is None else file.metadata
+        file = known.get(found.path) or FORMAT.make_fragment(found.path, filesystem)
+        footer = file.metadata
         if rules.by_number and has_numbers(footer):  # Delta's jars set it in their session
             raise SourceError(
                 f"{what}: {_BY_NUMBER} is true, and the file {found.relative!r} has columns with "
@@ -123,8 +128,11 @@ def declared_columns(
                     f"{words}, which Spark does not merge: set spark.sql.parquet.mergeSchema to "
                     "false"
                 )
-    for name, dtype in zip(partitioning.names, partitioning.types, strict=True):
+    for place, (name, dtype) in enumerate(zip(partitioning.names, partitioning.types, strict=True)):
         words = "a partition without values of a known type"
+        is_legacy = rules.legacy_times and dtype != pa.date32()
+        if is_legacy and any(re.match(r"\d+-\d", row[place]) for row in partitioning.raw.values()):
+            dtype, words = None, f"dates, which Spark reads by {_TIMES} = LEGACY"
         columns[rules.key(name)] = (name, dtype, words)
     return list(columns.values())
 
