@@ -67,13 +67,9 @@ class Feed:
     def of(
         cls, df: DataFrame, columns: Sequence[str], op: str | None, sequence: str | None
     ) -> Feed:
-        """Recognise the form of changes.
+        """Recognise the form of changes of a table with some columns.
 
-        Args:
-            df: the changes.
-            columns: of the table.
-            op: the column that says what happened; None: recognised by its name.
-            sequence: the column with the order; None: that of a table format, else none.
+        Columns that ``op`` and ``sequence`` do not name are recognised by their own names.
 
         Raises:
             ArgumentError: the table has a column of the name that ``op`` is recognised by.

@@ -30,9 +30,7 @@ _PAUSE_S = 0.05
 def stored_at(path: str | os.PathLike[str], spark: SparkSession | None = None) -> StorageLocation:
     """The location of a table that this application may write to.
 
-    Args:
-        path: as the user gives it.
-        spark: the session whose settings count; None (default): the active one, if there is any.
+    The settings of the session count; None (default): of the active one, if there is any.
 
     Raises:
         ArgumentError: the setting :data:`SHARED` has an unknown value.

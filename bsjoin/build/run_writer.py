@@ -30,13 +30,7 @@ class Split:
 
     @classmethod
     def of(cls, columns: Sequence[str], needed: Sequence[str], before: int) -> Split:
-        """Make it of the names of columns.
-
-        Args:
-            columns: the columns that can be selected, in order.
-            needed: those of which one is null in rows that match nothing.
-            before: how many columns stand between the hashes and what can be selected.
-        """
+        """Of names; so many columns stand ``before`` those, behind the hashes."""
         stored = range(1 + before, 1 + before + len(columns))
         numbers = dict(zip(columns, stored, strict=True))
         return cls(tuple(numbers[name] for name in needed), stored)

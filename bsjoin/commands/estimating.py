@@ -149,12 +149,7 @@ class _Sample:
 
 
 def estimated(df: DataFrame, build: Callable[[DataFrame], BatchTable]) -> Estimate:
-    """Build tables of two samples, and go on along the line through their sizes and times.
-
-    Args:
-        df: the source.
-        build: builds a table of some of its rows.
-    """
+    """Build tables of two samples, and go on along the line through their sizes and times."""
     from bsjoin.spark.session import default_parallelism
 
     rows, tasks = df.count(), default_parallelism(df.sparkSession)
@@ -219,13 +214,9 @@ def _of_a_worker(location: StorageLocation) -> int | None:
 
 
 def own_bytes(url: str) -> int:
-    """Open a table, read a batch of its rows, and say what this process holds for itself.
+    """Open a table, read a batch of its rows, and say how many bytes this process holds for itself.
 
-    Args:
-        url: of the table.
-
-    Returns:
-        Bytes; 0 where the operating system does not tell.
+    0 where the operating system does not tell.
     """
     location = StorageLocation(url)
     manifest = versions.latest(location)

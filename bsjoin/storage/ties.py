@@ -107,12 +107,8 @@ def first_rows(
 ) -> Int32s:
     """The first row of each run in the order of ties; of equal ones the one that is first in order.
 
-    Args:
-        order: int[n], rows, those of a run together.
-        same: bool[n], whether each row is of the run of the one before it.
-        column: returns a column by its number, by row.
-        ties: the columns that decide, first to last.
-        some_rows: as for :func:`break_all_ties`.
+    ``order`` has those of a run together, ``same`` whether each is of the run of the one before it;
+    the others are as for :func:`break_all_ties`.
 
     Complexity: O(n) for each column that decides, beside the codes of tied rows.
 
@@ -197,15 +193,8 @@ def places_in_runs(
 ) -> Int32s:
     """The place of each row among those of its run in the order of ties, whatever their points.
 
-    Args:
-        order: int[n], rows, those of a run together.
-        first: bool[n], whether a run begins at each of them.
-        column: returns a column by its number, by row.
-        ties: how rows are ordered; those that are still equal stay as they are.
-        some_rows: as for :func:`break_all_ties`; None (default): all together.
-
-    Returns:
-        int32[n]: for each row of ``order`` its place, from 0.
+    ``order`` has those of a run together, ``first`` whether one begins there; the others are as for
+    :func:`break_all_ties`. Rows that are still equal stay as they are.
 
     Complexity: O(n log n) for each column that decides.
 

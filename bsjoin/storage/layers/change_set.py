@@ -57,10 +57,7 @@ class ChangeSet:
         )
 
     def check_identity(self, identity: Mapping[str, int]) -> None:
-        """Refuse a change whose row is not known.
-
-        Args:
-            identity: the columns that tell rows apart, and their numbers.
+        """Refuse a change whose row is not known, by the columns of ``identity`` and their numbers.
 
         Raises:
             ArgumentError: a column that tells rows apart, or the order, is null.

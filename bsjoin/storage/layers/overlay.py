@@ -78,13 +78,9 @@ class Overlay:
     def put(
         self, hashes: Int64s, keys: Sequence[pa.Array], rows: Int64s, *, once: bool = False
     ) -> None:
-        """Replace the rows of keys that layers have; -1 for those that have none any more.
+        """Replace the rows of keys that layers have, in place; -1 for those that have none now.
 
-        Args:
-            hashes: int64[m].
-            keys: the compared columns of the m keys.
-            rows: int64[m]: the rows that the base has, changed in place.
-            once: whether this is for many keys at once, which need no index of all. Default False.
+        ``once`` is for many keys at once, which need no index of all.
 
         Complexity: O(m), a read of one bit for keys that no layer has. Once as many keys were asked
             for as the layers have: O(keys of the layers * log), and as much memory, if these are at
