@@ -34,14 +34,7 @@ def main() -> None:
     spark = demo.start_spark()
     try:
         stream = demo.read_stream(spark, out / "flights")
-        query = (
-            join(stream, url, options.planes)
-            .writeStream.format("parquet")
-            .option("path", str(out / "result"))
-            .option("checkpointLocation", str(out / "checkpoint"))
-            .trigger(availableNow=True)
-            .start()
-        )
+        query = _support.run(join(stream, url, options.planes), out)
         watch(query)
         summary(query)
         result = spark.read.parquet(str(out / "result"))

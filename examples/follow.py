@@ -291,6 +291,7 @@ def start_spark(jars: Path, out: Path) -> SparkSession:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.sql.warehouse.dir": str(out / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
+        "spark.sql.streaming.numRecentProgressUpdates": "100000",  # all are checked
         "spark.databricks.delta.snapshotPartitions": "2",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={quiet}",
         "spark.ui.enabled": "false",
