@@ -108,16 +108,7 @@ def hidden(url: str) -> str:
 
 
 def described(options: Any) -> str:
-    """The ``repr`` of a dataclass, secrets of the URLs in its fields starred out.
-
-    Example:
-        >>> @dataclasses.dataclass(repr=False)
-        ... class Options:
-        ...     store: str
-        ...     __repr__ = described
-        >>> Options("s3://bucket/table?token=abc")
-        Options(store='s3://bucket/table?token=***')
-    """
+    """The ``repr`` of a dataclass, secrets of the URLs in its fields starred out."""
     shown = [
         f"{field.name}={_shown(getattr(options, field.name))}"
         for field in dataclasses.fields(options)

@@ -90,12 +90,6 @@ def unlike(
     """Those of some columns that are gone, or not what is known of them; with what is so now.
 
     The values of the columns ``given`` have types of the user's, so only how they are read counts.
-
-    >>> before = {"v": Column("v", pa.int32(), "int4")}
-    >>> [*unlike(before, {"v": Column("v", pa.int64(), "int8")}, ["v"], [])]
-    [('v', 'is int8 now, and was int4')]
-    >>> [*unlike(before, {"v": Column("v", pa.int64(), "int8")}, ["v"], ["v"])]
-    []
     """
     for name in names:
         then, now = known[name], there.get(name)

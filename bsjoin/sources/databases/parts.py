@@ -54,11 +54,7 @@ def in_parts(keys: pa.Table, most: int, per_value: int = _PER_VALUE) -> Iterator
 
 
 def encodable(keys: pa.Table, name: str, encoding: str) -> pa.Table:
-    """The keys whose text in a column a character set has; the encoding is one of Python's.
-
-    >>> encodable(pa.table({"a": ["é", "☃"]}), "a", "latin-1").to_pylist()
-    [{'a': 'é'}]
-    """
+    """The keys whose text in a column a character set has; the encoding is one of Python's."""
     texts = keys.column(name).to_pylist()
     fine = [text.encode(encoding, "ignore").decode(encoding) == text for text in texts]
     return keys.filter(pa.array(fine, pa.bool_()))
@@ -70,12 +66,7 @@ def between(numbers: pa.ChunkedArray, limits: tuple[int, int]) -> pa.ChunkedArra
 
 
 def by_nulls(keys: pa.Table) -> Iterator[tuple[list[str], pa.Table]]:
-    """The keys that are null in the same columns, without these: for each set of columns.
-
-    >>> keys = pa.table({"a": [1, None, 2], "b": ["x", "x", None]})
-    >>> [(null, part.to_pylist()) for null, part in by_nulls(keys)]
-    [([], [{'a': 1, 'b': 'x'}]), (['a'], [{'b': 'x'}]), (['b'], [{'a': 2}])]
-    """
+    """The keys that are null in the same columns, without these: for each set of columns."""
     names = [name for name in keys.column_names if keys.column(name).null_count]
     bits = np.zeros(len(keys), np.int64)
     for place, name in enumerate(names):
@@ -86,11 +77,7 @@ def by_nulls(keys: pa.Table) -> Iterator[tuple[list[str], pa.Table]]:
 
 
 def of_keys(rows: pa.Table, keys: pa.Table) -> pa.Table:
-    """The rows that have one of the keys, exactly.
-
-    >>> of_keys(pa.table({"k": ["a", "A"], "v": [1, 2]}), pa.table({"k": ["A"]}))["v"].to_pylist()
-    [2]
-    """
+    """The rows that have one of the keys, exactly."""
     names = keys.column_names
     numbered = _plain(rows.select(names)).append_column("", pa.array(range(len(rows)), pa.int64()))
     found = numbered.join(_plain(keys), names, join_type="left semi")

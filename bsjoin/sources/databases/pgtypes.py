@@ -118,11 +118,7 @@ LENGTHS = (
 
 
 def depth_of(dtype: pa.DataType) -> int:
-    """Count the lists that are in each other.
-
-    >>> depth_of(pa.list_(pa.list_(pa.int32())))
-    2
-    """
+    """Count the lists that are in each other."""
     return 1 + depth_of(dtype.value_type) if pa.types.is_list(dtype) else 0
 
 

@@ -71,9 +71,7 @@ def declared_type(declared: str) -> pa.DataType | None:
 
 
 def has_numbers(declared: str) -> bool:
-    """Whether SQLite stores numbers in a column as numbers, however they are written.
-
-    ``ANY`` of a strict table has texts, too.
+    """Whether SQLite stores numbers as numbers, however written; ANY of a strict table does not.
 
     >>> has_numbers("DECIMAL(10, 2)"), has_numbers("VARCHAR(20)"), has_numbers("")
     (True, False, False)
