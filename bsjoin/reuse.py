@@ -10,8 +10,8 @@ in a store stays.
 A join with the same plan, keys and options takes the table of the micro-batch before. Spark's own
 join reads its table again in every micro-batch, and so does this one, unless the rows cannot have
 changed: the same version of a table, the same files, a plan that says itself what its rows are, a
-store whose state has a name, or a table that is refreshed at an interval. It becomes a new version
-only if rows differ.
+store whose source has a name and that nobody else has written to, or a table that is refreshed at
+an interval. It becomes a new version only if rows differ.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from bsjoin._clock import now_us
 from bsjoin.build.apply import forget
 from bsjoin.conditions import Condition
+from bsjoin.errors import TableNotFoundError
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.protocol import Followed
 from bsjoin.options import Full
@@ -61,8 +62,11 @@ class PrivateTable:
     nulls_equal: tuple[str, ...] = ()
     followed: Followed | None = None
 
-    def build(self, *, refreshed: bool = True) -> BatchTable:
-        """Build the table, or find it as it was left; it is then ``refreshed`` if it is to be."""
+    def build(self, *, refreshed: bool = True, checked: bool = False) -> BatchTable:
+        """Build the table, or find it as it was left; it is then ``refreshed`` if it is to be.
+
+        Files that were ``checked`` are not compared with their checksums again.
+        """
         df, options = self.read(), self.options
         followed = self.followed
         if options.follows and followed is None:
@@ -76,6 +80,7 @@ class PrivateTable:
             when=self.conditions,
             nulls_equal=self.nulls_equal,
             followed=followed,
+            checked=checked,
         )
         if refreshed and followed is not None:
             table._follow(df, followed, options)
@@ -114,15 +119,22 @@ class _Kept:
         return self.table._location
 
     def renew(self, wanted: PrivateTable) -> None:
-        """Read the source again, if it may have changed."""
+        """Read the source again, if it may have changed, or others have written to the store."""
         options, origin = wanted.options, wanted.origin
         if options.refresh is not None:
             return  # in the background
         is_named = options.store is not None and options.fingerprint is not None
-        if not is_named and (isinstance(origin, str) or not is_fixed(origin)):
+        may_differ = not is_named and (isinstance(origin, str) or not is_fixed(origin))
+        if options.store is not None and (may_differ or self.is_other()):
+            self.table = wanted.build(checked=True)
+        elif may_differ:
             self.table._refresh_from(wanted.read)
         elif options.max_staleness is not None:
             freshness.confirm(self.location, versions.latest(self.location), now_us())
+
+    def is_other(self) -> bool:
+        """Whether the newest version is another one than at the last look, or there is none."""
+        return versions.numbers(self.location)[-1:] != [*self.used.values()][-1:]
 
     def keep_from(self, turn: int) -> None:
         """Forget earlier turns, and remove the versions before, even if they are in use."""
@@ -177,7 +189,12 @@ def reused(batch: MicroBatch, wanted: PrivateTable) -> BatchTable:
             query.tables.append(kept)
         else:
             kept.renew(wanted)
-        kept.used.setdefault(query.turn, kept.table.version)
+        try:
+            kept.used.setdefault(query.turn, kept.table.version)
+        except TableNotFoundError:  # it was removed: whoever runs the micro-batch again builds it
+            query.tables.remove(kept)
+            kept.end()
+            raise
         return kept.table
 
 

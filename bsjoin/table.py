@@ -720,8 +720,9 @@ class BatchTable:
         when: Sequence[Condition] = (),
         nulls_equal: Sequence[str] = (),
         followed: Followed | None = None,
+        checked: bool = False,
     ) -> BatchTable:
-        """Build a table, or find it as it was left.
+        """Build a table, or find it as it was left, its files ``checked`` before or now.
 
         A private table belongs to one call of ``join``: unless that call refreshes it, it cannot
         change.
@@ -755,7 +756,9 @@ class BatchTable:
                 raise
         else:
             advance = None if version is None else Advance(version, since)
-            ensure(location, df, layout, options, private=private, advance=advance)
+            ensure(
+                location, df, layout, options, private=private, advance=advance, checked=checked
+            )
         note_source(location)
         return table
 

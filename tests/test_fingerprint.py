@@ -18,7 +18,9 @@ from spark_samples import rows, write_parquet
 import bsjoin
 import bsjoin.build.storing
 from bsjoin import BatchTable, Full
+from bsjoin.build.storing import refreshed
 from bsjoin.spark.fingerprint import identity, selection_of
+from bsjoin.storage import StorageLocation
 from tests.sessions import configured
 
 pytestmark = pytest.mark.usefixtures("interpreted")
@@ -220,8 +222,10 @@ def test_a_promise_of_uniqueness_is_checked_when_it_is_new(
 ) -> None:
     for unique in (False, True, True):
         BatchTable.build(read(spark, source), on="k", path=store, unique=unique)
-    # A join that asks for none leaves it; it was another version, of rows that were read anew.
+    # A join that asks for none leaves it, and so does its refresh=: it was another version, of rows
+    # that were read anew.
     bsjoin.join(spark.range(5).toDF("k"), read(spark, source), "k", cache=Full(store=store))
+    refreshed(StorageLocation.of(store), read(spark, source), Full(store=store), adds=False)
     assert len(builds) == 2
 
 

@@ -229,6 +229,29 @@ def test_a_store_is_looked_at_and_not_compared_with_its_checksums_each_time(
     assert not verified
 
 
+def test_a_store_that_others_write_to_is_as_each_join_wants_it(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """From the second micro-batch on it had the rows of another join, or was an error."""
+    write_parquet(tmp_path / "table" / "0.parquet", k=[1], v=[10])
+    files = spark.read.schema("k long, v long").parquet(str(tmp_path / "table"))
+    declared = BatchTable.build(files, on="k", path=tmp_path / "declared", unique=True)
+    more = spark.createDataFrame([(2, 20, "new")], "k long, v long, w string")
+    version, found = declared.apply(more, merge_schema=True), []
+
+    def call(batch: DataFrame, number: int) -> None:
+        for v in (2, 3):
+            table = spark.range(3).selectExpr("id AS k", f"id * {v} AS v")
+            found.append(rows(bsjoin.join(batch, table, "k", cache=Full(store=tmp_path / "both"))))
+        joined = bsjoin.join(batch, files, "k", cache=Full(store=tmp_path / "declared"))
+        found.append(rows(joined))
+
+    run(spark, tmp_path, call, 2)
+    assert found == [[(1, 2), (2, 4)], [(1, 3), (2, 6)], [(1, 10), (2, 20)]] * 2
+    # Without unique= and the added column the join takes neither from the table.
+    assert (declared.version, declared.columns) == (version, ["k", "v", "w"])
+
+
 def test_which_plans_say_what_their_rows_are(spark: SparkSession, tmp_path: Path) -> None:
     for sql, fixed in (
         ("SELECT id % 3 AS k, id * 2 + 1 AS v FROM range(9) WHERE id > 2", True),

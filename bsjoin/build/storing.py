@@ -99,6 +99,7 @@ def ensure(
     *,
     private: bool,
     advance: Advance | None = None,
+    checked: bool = False,
 ) -> None:
     """Let a location hold a table: build it, unless it is there and its source is unchanged.
 
@@ -111,6 +112,8 @@ def ensure(
             was built with, and changes its rule of latest rows only by another one.
         advance: of a source that is followed, the version whose rows ``df`` has: what another
             application has made of it meanwhile stays.
+        checked: whether the files of the table were compared with their checksums before, and only
+            have to be there. Default False.
 
     Raises:
         TableMismatchError: the location holds a table of other keys or another condition.
@@ -138,7 +141,8 @@ def ensure(
         schema.items() <= stored.items() if private else [*schema.items()] == [*stored.items()]
     )
     is_newer = advance is not None and advance.is_behind(before.source)
-    if serves and (is_newer or source.is_of(location, before)) and _is_intact(location, before):
+    serves = serves and (is_newer or source.is_of(location, before))
+    if serves and _is_intact(location, before, checked=checked):
         limited, recent_us = options.max_staleness is not None, began - _RECENT_US
         if is_newer:
             pass  # nobody has compared it with the source: its first look does
@@ -177,7 +181,9 @@ def refreshed(
     if names := table_spelling(df, before):
         df = df.withColumnsRenamed(names)
     layout = layout_of_refresh(df, before, path, options, adds=adds)
-    serves = _serves(before, layout, df, layout.is_ordered)
+    # As for a join that finds it: one that was declared unique stays so.
+    wanted = replace(layout, unique=layout.unique or (not adds and before.unique))
+    serves = _serves(before, wanted, df, layout.is_ordered)
     serves &= before.columns == list(layout.columns)
     there = serves and source.is_of(location, before)
     if there and versions.first_missing(location, before) is None:
@@ -394,7 +400,10 @@ def _remember(
         return versions.latest(location)
 
 
-def _is_intact(location: StorageLocation, manifest: Manifest) -> bool:
+def _is_intact(location: StorageLocation, manifest: Manifest, *, checked: bool = False) -> bool:
+    """Whether the files of a version are there, and what they were, unless that was ``checked``."""
+    if checked:
+        return versions.first_missing(location, manifest) is None
     try:
         versions.verify(location, manifest)
     except DamagedTableError as error:
