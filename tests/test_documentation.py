@@ -185,6 +185,13 @@ def test_pages_leave_few_blocks_out_say_why_and_show_what_is_compared() -> None:
     assert shown > 10
 
 
+def test_code_that_a_sentence_begins_ends_in_its_paragraph() -> None:
+    """Of a paragraph that was cut off inside of a command nothing else tells."""
+    for page in PAGES:
+        text = re.sub(r"(?ms)^```.*?^```$", "", text_of(page))
+        assert [part for part in text.split("\n\n") if part.count("`") % 2] == [], page
+
+
 # -- docstrings ------------------------------------------------------------------------------------
 
 
