@@ -76,3 +76,10 @@ def test_every_warning_is_on_the_page() -> None:
         if text.removeprefix("bsjoin: ") == "%s":  # the message is that of the error
             pattern = "did not answer"
         assert re.search(pattern, WARNINGS), text
+
+
+def test_every_warning_of_the_jar_is_on_the_page() -> None:
+    code = "\n".join(path.read_text("utf-8") for path in (ROOT / "bsjoin").rglob("*.java"))
+    begun = re.findall(r'\.warn\(\s*"(bsjoin: [^",]{7,})', code)
+    assert len(begun) > 2
+    assert [text for text in begun if text not in WARNINGS] == []
