@@ -47,6 +47,7 @@ from spark_samples import Feed, cycles, soon
 import bsjoin
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
 from bsjoin.sources import Source, delta, iceberg, parquet
+from bsjoin.sources.databases.infinite import ENDS
 from bsjoin.sources.lakes import metadata_files
 from bsjoin.sources.transient import TransientSourceError
 
@@ -746,7 +747,10 @@ def test_the_least_and_the_greatest_keys_are_found_in_partitions(
     source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
     keys, ids = table.select(["k"]), there["id"].to_pylist()
     more = pa.table({"k": pa.array(range(100, 140), integers).cast(dtype)})  # so that ranges are
-    cases = [(keys, ids), (pa.concat_tables([keys.slice(3), more]), [3, 4, 5])]
+    first, last = ENDS["date" if dtype.bit_width == 32 else "time"]
+    ends = [first, first + 1, *range(0, 40_000, 1_000), last - 1, last]
+    far = pa.table({"k": pa.array(ends, integers).cast(dtype)})  # Python has none beside them
+    cases = [(keys, ids), (pa.concat_tables([keys.slice(3), more]), [3, 4, 5]), (far, [3])]
     for asked, wanted in [*cases, *((keys.slice(i, 1), [i] * (i in ids)) for i in range(6))]:
         assert sorted(source.lookup(asked)["id"].to_pylist()) == wanted
 

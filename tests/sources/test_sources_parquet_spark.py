@@ -337,13 +337,18 @@ def test_settings_of_the_session_are_followed(
 
 
 def test_settings_that_are_not_followed_are_an_error(spark: SparkSession, tmp_path: Path) -> None:
-    samples.written(tmp_path / "p=2024-07-01 00%3A00%3A00" / "a.parquet", a=[1])
+    path = tmp_path / "m=2024-07" / "p=2024-07-01 00%3A00%3A00"
+    samples.written(path / "a.parquet", a=[1])
     source = parquet(tmp_path)
     for name, value in {"parquet.nanosAsLong": "true", "timeParserPolicy": "LEGACY"}.items():
         name = f"spark.sql.legacy.{name}"
         with configured(spark, {name: value}), pytest.raises(SourceError, match=re.escape(name)):
             _ = source.schema
-    assert source.schema.names == ["a", "p"]
+    assert source.schema.names == ["a", "m", "p"]
+    typed = parquet(tmp_path, schema={"p": pa.timestamp("us", "UTC")})
+    with configured(spark, {"spark.sql.legacy.timeParserPolicy": "LEGACY"}):
+        assert spark.read.parquet(str(tmp_path)).schema["m"].dataType.simpleString() == "string"
+        assert typed.schema.field("m").type == pa.string()  # a month is no date to Spark
 
 
 def test_columns_that_have_numbers_are_not_read_by_their_names(

@@ -33,9 +33,12 @@ def can_compare(table: Any, name: str, ranges: Ranges) -> bool:
     if widths and ranges.bounds:
         if ranges.null and any(low != high for low, high in ranges.bounds):
             return False
-        ends = _ENDS.get(str(field.field_type).removesuffix("tz"))
-        if ends and (ranges.bounds[0][0] < ends[0] + max(widths) or ranges.bounds[-1][1] > ends[1]):
-            return False
+        if ends := _ENDS.get(str(field.field_type).removesuffix("tz")):
+            first, last = ranges.bounds[0], ranges.bounds[-1]
+            # Of a range it takes the partitions of the values beside it, too.
+            least, most = first[0] - (first[0] < first[1]), last[1] + (last[0] < last[1])
+            if least < ends[0] + max(widths) or most > ends[1]:
+                return False
     for schema in table.metadata.schemas:
         before = schema.find_type(field.field_id) if field.field_id in schema.field_ids else None
         both = {str(field.field_type), str(before)}

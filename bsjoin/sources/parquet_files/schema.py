@@ -131,7 +131,8 @@ def declared_columns(
     for place, (name, dtype) in enumerate(zip(partitioning.names, partitioning.types, strict=True)):
         words = "a partition without values of a known type"
         is_legacy = rules.legacy_times and dtype != pa.date32()
-        if is_legacy and any(re.match(r"\d+-\d", row[place]) for row in partitioning.raw.values()):
+        raw = (row[place] for row in partitioning.raw.values())
+        if is_legacy and any(re.match(r"\d+-\d+-\d", value) for value in raw):
             dtype, words = None, f"dates, which Spark reads by {_TIMES} = LEGACY"
         columns[rules.key(name)] = (name, dtype, words)
     return list(columns.values())
