@@ -85,9 +85,10 @@ def join(
             ``"auto"`` (default): for a DataFrame ``Full()``, or in a stream, if Spark's own join
             would read it anew and it has versions, ``Full(refresh="on_commit")``; for a source that
             this join cannot query by its keys, or that supports scans and has up to a million rows,
-            ``Full(refresh="10 minutes")``; otherwise ``Incremental(max_bytes="1 GiB")``. The choice is
-            logged, and ``progress`` reports it as ``mode``. For a batch result the source is read
-            once, without a refresh.
+            ``Full(refresh="10 minutes")``; otherwise ``Incremental(max_bytes="1 GiB")``. The choice
+            is logged, and ``progress`` reports it as ``mode``. For a batch result the source is
+            read once, without a refresh.
+        partition: how the stream's rows are shuffled before the join: :class:`HotSpot` or
             :class:`Hash`. ``None`` (default): no shuffle, which is fastest because every worker has
             access to the whole table or its host's cache. The result is the same; ``progress``
             reports the distribution.
