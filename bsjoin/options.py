@@ -46,7 +46,9 @@ class Full:
             (default): the source is read once. ``cache="auto"`` sets 10 minutes for a source of
             :mod:`bsjoin.sources`. Or ``"on_commit"``: the version of the source is asked for
             several times a second, as cheaply as it can be, and the table follows it: what has
-            changed is applied where the source tells it, else the source is read whole.
+            changed is applied where the source tells it, else the source is read whole. A join
+            of a batch reads the source as it is then, and begins none of this outside of
+            ``foreachBatch``.
         version: with ``refresh="on_commit"``, a query of the source's version, for sources that
             tell none: SQL that returns one value, which is another one after each change, such as
             ``"SELECT max(batch) FROM loads"``. ``None`` (default): the versions of what the

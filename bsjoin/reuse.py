@@ -92,8 +92,10 @@ class PrivateTable:
         """Whether the same plan, read at the same time, gives the same table."""
         mine = self.keys, self.columns, self.options, self.conditions, self.nulls_equal
         theirs = other.keys, other.columns, other.options, other.conditions, other.nulls_equal
-        if mine != theirs:
-            return False
+        return mine == theirs and self.reads_the_same(other)
+
+    def reads_the_same(self, other: PrivateTable) -> bool:
+        """Whether both have the same plan, or source."""
         if isinstance(self.origin, str) or isinstance(other.origin, str):
             return self.origin is other.origin or self.origin == other.origin
         return means_the_same(self.origin, other.origin)
@@ -173,6 +175,15 @@ class _Query:
                 self.tables.remove(kept)
                 kept.end()
 
+    def end_others(self, wanted: PrivateTable) -> None:
+        """Let go of tables that would be refreshed from other sources in the store of this one."""
+        for kept in [one for one in self.tables if one.wanted.options.refresh is not None]:
+            stores = kept.wanted.options.store, wanted.options.store
+            is_its = None not in stores and str(stores[0]) == str(stores[1])
+            if is_its and not kept.wanted.reads_the_same(wanted):
+                self.tables.remove(kept)
+                kept.end()
+
 
 _queries: dict[str, _Query] = {}
 _lock = threading.Lock()
@@ -185,6 +196,7 @@ def reused(batch: MicroBatch, wanted: PrivateTable) -> BatchTable:
         query.begin(batch.number)
         kept = next((one for one in query.tables if one.wanted.is_same(wanted)), None)
         if kept is None:
+            query.end_others(wanted)
             kept = _Kept(wanted, wanted.build())
             query.tables.append(kept)
         else:
