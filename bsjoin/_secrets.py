@@ -29,6 +29,7 @@ _PAIR = re.compile(
     r"(b?'[^']*'|b?\"[^\"]*\"|(?:(?:bearer|basic)\s+)?[^\s&;]+)",
     re.IGNORECASE,
 )
+_SCHEME = re.compile(r"^(?:bearer|basic)\s+", re.IGNORECASE)
 _HOST = re.compile(r"(?:\[[^]]*\]|[^:@]*)(?::\d*)?")  # and its port
 
 
@@ -68,7 +69,8 @@ def secrets_in(options: Mapping[str, object]) -> tuple[str, ...]:
             found.update(secrets_in(value))
         text = str(value)
         if _is_secret(name):
-            found |= {text, quote(text, safe=""), quote_plus(text), repr(text)[1:-1]}
+            for secret in (text, _SCHEME.sub("", text)):  # servers show a token without "Bearer"
+                found |= {secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1]}
         found.update(secrets_of(text))
         for part in text.split(";"):  # of a connection string
             inside, _, secret = part.partition("=")

@@ -218,7 +218,7 @@ def test_times_in_nanoseconds_are_found_by_the_microsecond_that_they_are_read_as
 @pytest.mark.parametrize("uri", ["me:s3cr3t/x@db.example/shop", "x://me:s3cr3t%2Fx@db.example"])
 def test_credentials_are_in_no_message(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def connect(**options: Any) -> None:
-        raise OSError(f"cannot reach {options}")
+        raise OSError(f"cannot reach {options}: h3ader is not known")
 
     module = SimpleNamespace(connect=connect)
     monkeypatch.setattr("bsjoin.sources.databases.adbc.imported", lambda *_: module)
