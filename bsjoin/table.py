@@ -756,9 +756,7 @@ class BatchTable:
                 raise
         else:
             advance = None if version is None else Advance(version, since)
-            ensure(
-                location, df, layout, options, private=private, advance=advance, checked=checked
-            )
+            ensure(location, df, layout, options, private=private, advance=advance, checked=checked)
         note_source(location)
         return table
 
