@@ -82,9 +82,11 @@ class PrivateTable:
             followed=followed,
             checked=checked,
         )
-        if refreshed and followed is not None:
+        if not refreshed:
+            table._looks = None  # nobody looks again: what that holds open ends
+        elif followed is not None:
             table._follow(df, followed, options)
-        elif refreshed and options.refresh is not None:
+        elif options.refresh is not None:
             table._refresh_every(options.refresh_s, df.sparkSession, self.read)
         return table
 
