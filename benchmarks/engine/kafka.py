@@ -51,10 +51,10 @@ _LINGER_MS = {10_000: 2}  # by rate; else 0
 # it, and all latencies be that part and a whole number. A little slower, it falls on every part.
 _DRIFT = 0.997
 # A query's own latencies drift by a tenth in some ten seconds, as much as is looked for: turns are
-# short, and twice as many where the bound is half as wide.
-_TURNS, _OF_ROUTE, _TURN_S = 20, 40, 2.0
+# short, and more where the bound is half as wide.
+_TURNS, _OF_ROUTE, _TURN_S = 15, 40, 2.0
 _TOGETHER = {50: 1, 99: 5}  # turns that a quantile is of: not each has its pause of the collector
-_SETTLES_S = 1.0  # after which a new producer is connected; what it sends before is not counted
+_SETTLES_S = 0.5  # after which a new producer is connected; what it sends before is not counted
 # When no more records come, the last micro-batch waits for some (fetch.max.wait.ms), half a second.
 _ENDS_S = 0.2
 _LIMIT_S = 180.0

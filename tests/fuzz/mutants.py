@@ -220,7 +220,8 @@ MUTANTS = (
            "return Cuts(ranks + (above & (ranks & 1 == 1)))", "return Cuts(ranks)", -5698),
     # The plans.
     _fault("5.5 is the key 5", "planner/keys.py",
-           'return sql.case((f"{converted} = {value}", converted))', "return converted",
+           'return sql.case((f"{sql.try_cast(converted, given)} = {value}", converted))',
+           "return converted",
            641, 6161, 11585),
     _fault("one null key of several is no null", "planner/keys.py",
            '" AND ".join(known)', '" OR ".join(known)', 1152, -1158, 1158),
