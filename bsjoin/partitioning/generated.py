@@ -19,7 +19,7 @@ class RoutedRows:
 
     Args:
         version: of the rule; default 0.
-        tasks: how many tasks had rows.
+        tasks: how many tasks there were, up to the last one that had rows.
         cells: the rows in each cell of the rule, a list in JSON.
         partitions: the rows of each partition, likewise.
         sample: of each code in the sample that, how often it was drawn, and for how many rows.

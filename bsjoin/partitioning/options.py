@@ -65,7 +65,8 @@ class HotSpot:
             subtracted; default 0.1. It is relative to the load for which the active rule was made.
         sample: the approximate number of rows sampled per micro-batch over all tasks, 100 to
             1,000,000; default 10,000. Samples of small micro-batches are combined until they reach
-            this number. Each distinct sampled key takes about 10 bytes of the query's progress.
+            this number. Each distinct sampled key takes about 10 bytes of the query's progress, or,
+            where the JVM sends the rows, 25 of the driver's memory while Spark keeps the progress.
         rule: how a new rule is computed from the sample. ``"balanced"`` (default): ranges of equal
             weight, where each range takes its share of the remaining weight. ``"algorithm_2"``: the
             BS-Join paper's Algorithm 2, which closes a partition as soon as it reaches the mean;

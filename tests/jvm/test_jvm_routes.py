@@ -90,6 +90,14 @@ def test_a_row_is_sent_and_counted_as_the_router_says(rows: DataFrame) -> None:
         assert told.partitions.tolist() == np.bincount(sent, minlength=rule.partitions).tolist()
 
 
+def test_tasks_without_rows_are_tasks_of_the_cycle(spark: SparkSession) -> None:
+    """Else each of many would sample as many keys as one alone, after a time with few rows."""
+    few = spark.range(0, 8, 1, 4).where("id = 4").selectExpr("id AS code", "id AS content")
+    _, counted = routed(few, sql.text(published(Rule.even(2))), "few")
+    assert counted.tasks == 3
+    assert counted.note().statistics.rows == 1
+
+
 def test_a_partitioned_join_in_the_jvm_has_no_stage_in_python(
     spark: SparkSession, people: DataFrame
 ) -> None:

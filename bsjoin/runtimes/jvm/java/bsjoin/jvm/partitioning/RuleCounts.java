@@ -6,7 +6,6 @@ import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.Serializable;
 import java.util.Arrays;
-import java.util.Collection;
 import java.util.Collections;
 import java.util.HashMap;
 import java.util.Map;
@@ -37,11 +36,12 @@ final class RuleCounts implements Serializable {
 
   /** Tell the driver's figures: lists of numbers in texts, which are read at once. */
   void describe(ObjectNode figures) {
-    Collection<long[]> all = reports.most();
+    long tasks = 0; // those without rows are tasks, too: how many keys each samples depends on it
     long[] cells = {};
     long[] partitions = {};
     Map<Long, long[]> sample = new HashMap<>();
-    for (long[] one : all) {
+    for (long[] one : reports.most()) {
+      tasks = Math.max(tasks, one[0] + 1);
       int behindCells = 5 + (int) one[3];
       int behind = behindCells + (int) one[4];
       figures.put("version", (int) one[2]);
@@ -53,7 +53,7 @@ final class RuleCounts implements Serializable {
     }
     StringJoiner drawn = new StringJoiner(",", "[", "]");
     sample.forEach((code, of) -> drawn.add(code + "," + of[0] + "," + of[1]));
-    figures.put("tasks", all.size()).put("cells", Arrays.toString(cells));
+    figures.put("tasks", tasks).put("cells", Arrays.toString(cells));
     figures.put("partitions", Arrays.toString(partitions));
     ArrayNode named = figures.put("sample", drawn.toString()).putArray("names");
     names.value().forEach(one -> named.addArray().add((Long) one[0]).add((String) one[1]));
