@@ -26,6 +26,7 @@ public final class BatchFigures {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String PLACE = "bsjoin.batches."; // among the properties of the JVM
   private static final int RUNS = 64; // those that counted something last
+  private static final int SAMPLED = 8; // those with a sample of keys in each micro-batch
   private static final int FIGURES = 1000; // of a micro-batch
 
   private static final String QUERY_ID = "sql.streaming.queryId"; // local properties of a thread
@@ -93,7 +94,7 @@ public final class BatchFigures {
       TreeMap<Long, List<Supplier<String>>> batches = runs.remove(batch.run);
       batches = batches == null ? new TreeMap<>() : batches;
       runs.put(batch.run, batches); // the last one
-      shorten(runs, RUNS);
+      shorten(runs, kind.equals("partitions") ? SAMPLED : RUNS);
       if (!batches.containsKey(batch.number) && !batches.isEmpty()) {
         settle(batches.lastEntry().getValue());
       }
