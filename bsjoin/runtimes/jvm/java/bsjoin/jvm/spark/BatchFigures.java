@@ -26,7 +26,7 @@ public final class BatchFigures {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String PLACE = "bsjoin.batches."; // among the properties of the JVM
   private static final int RUNS = 64; // those that counted something last
-  private static final int SAMPLED = 8; // those with a sample of keys in each micro-batch
+  private static final int SAMPLED = 16; // those with a sample of keys in each micro-batch
   private static final int FIGURES = 1000; // of a micro-batch
 
   private static final String QUERY_ID = "sql.streaming.queryId"; // local properties of a thread
