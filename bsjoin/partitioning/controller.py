@@ -38,6 +38,7 @@ Float64s = NDArray[np.float64]
 _BETTER = 0.75  # of the current skew: the expected skew of a new rule must be below it
 _MORE = 4  # times the rows for which a rule was made are reason enough to look for a better one
 _MOST_CYCLES = 1000
+_RECENT_CYCLES = 10
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ class Controller:
         self._smoothed = 0.0
         self._expect(None)
         self._window: deque[_Seen] = deque(maxlen=_MOST_CYCLES)
-        self._tasks = 1
+        self._tasks: deque[int] = deque([1], maxlen=_RECENT_CYCLES)
 
     @property
     def rule(self) -> Rule:
@@ -105,8 +106,8 @@ class Controller:
 
     @property
     def capacity(self) -> int:
-        """The sample size per task of the next cycle, if it has as many tasks as the last one."""
-        return max(1, math.ceil(self._options.sample / self._tasks))
+        """The sample size per task of the next cycle, if it has as many tasks as the last ones."""
+        return max(1, math.ceil(self._options.sample / max(self._tasks)))
 
     def observe(self, statistics: CycleStatistics) -> Rule | None:
         """Evaluate a cycle.
@@ -121,7 +122,7 @@ class Controller:
         """
         if not statistics.rows:
             return None
-        self._tasks = statistics.tasks
+        self._tasks.append(statistics.tasks)
         self._since += 1
         n, rows = self._rule.partitions, statistics.rows
         current = statistics.version == self._rule.version and len(statistics.partitions) == n

@@ -276,3 +276,5 @@ def test_workers_hear_how_many_keys_to_sample(location: StorageLocation) -> None
     assert (published.capacity, steering.capacity) == (100, 100)
     assert published.rule.version >= 1
     assert published.rule == steering.rule
+    steering.observe(parts[0])  # a micro-batch with rows in one task: the next may have all again
+    assert steering.capacity == 100

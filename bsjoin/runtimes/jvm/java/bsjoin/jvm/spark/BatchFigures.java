@@ -88,7 +88,7 @@ public final class BatchFigures {
             return described.toString();
           }
         };
-    int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100"));
+    int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100").strip());
     Map<String, TreeMap<Long, List<Supplier<String>>>> runs = runs(kind);
     synchronized (runs) {
       TreeMap<Long, List<Supplier<String>>> batches = runs.remove(batch.run);
