@@ -163,6 +163,9 @@ class _Function(Source):
                 if is_whole or is_time or hasattr(kind, "pyarrow_dtype"):
                     arrays[name] = pa.array(values)  # in their own type; it is cast later
                 else:
+                    if pa.types.is_decimal(dtype) and getattr(kind, "kind", "O") != "O":
+                        # Arrow would take the numbers for bytes.
+                        raise ValueError(f"it is {kind}: return objects that are decimal.Decimal")
                     if has_inside(dtype, _is_checked):
                         _check(values, pa.list_(dtype))
                     if pa.types.is_floating(dtype) and (kind is None or kind == "object"):

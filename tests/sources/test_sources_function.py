@@ -221,6 +221,11 @@ def test_decimals_and_floats_are_those_that_are_nearest() -> None:
         answer = pa.table({"v": [value]})
         with pytest.raises(DataError, match="'v' holds"):
             function(lambda keys: answer, {"v": pa.decimal128(10, 2)}).lookup(KEYS.select([]))  # noqa: B023
+    for kind in ("int64", "float64", "Int64"):
+        frame = pd.DataFrame({"v": pd.Series([1], dtype=kind)})
+        source = function(lambda keys, frame=frame: frame, {"v": pa.decimal128(10, 2)})
+        with pytest.raises(DataError, match=rf"'v'.*decimal128\(10, 2\): it is {kind}: return"):
+            source.lookup(KEYS.select([]))
 
 
 def test_a_fraction_is_no_integer_inside_other_values_either() -> None:

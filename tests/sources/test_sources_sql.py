@@ -504,6 +504,22 @@ def test_an_absent_file_or_driver_is_named(tmp_path: Path, monkeypatch: pytest.M
             _ = source.schema
 
 
+def test_a_duckdb_that_leaves_conditions_out_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import duckdb
+
+    database = DuckDB(tmp_path)
+    database.run("CREATE TABLE t (a INTEGER)")
+    for version in ("1.0.0", "1.1.1"):
+        monkeypatch.setattr(duckdb, "__version__", version)
+        with pytest.raises(SourceError, match=rf"DuckDB {version} .*pip install .*1\.1\.2"):
+            _ = sql(database.url, query="SELECT * FROM t").schema
+    for version in ("1.1.2", "1.10.0", "2.0.0.dev1"):
+        monkeypatch.setattr(duckdb, "__version__", version)
+        assert sql(database.url, table="t").schema.names == ["a"]
+
+
 def test_urls_of_sqlalchemy_are_understood(postgresql: Server, mariadb: Server) -> None:
     PostgreSQL(postgresql.url).run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
     MariaDB(mariadb.url).run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")

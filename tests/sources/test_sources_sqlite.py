@@ -35,7 +35,7 @@ from test_sources_sql_types import (
     utc,
 )
 
-from bsjoin.errors import DataError, SourceError
+from bsjoin.errors import ColumnError, DataError, SourceError
 from bsjoin.sources import Source, sql
 from bsjoin.sources.databases.sqlite_keys import canonical
 from bsjoin.sources.transient import TransientSourceError
@@ -124,6 +124,29 @@ def test_a_binary_fraction_means_its_decimal_text(place: SQLite) -> None:
     found = pa.Table.from_batches(source.scan(["c"])).column("c").to_pylist()[:3]
     assert found == [Decimal("0.30"), Decimal("1.10"), Decimal("12345678901234568.00")]
     assert canonical(math.inf, pa.decimal128(20, 2)) is None
+
+
+@pytest.mark.skipif(sqlite3.sqlite_version_info < (3, 37), reason="it has no STRICT tables")
+def test_any_of_a_strict_table_alone_is_no_decimal_key(place: SQLite) -> None:
+    """Elsewhere texts of numbers become numbers."""
+    dtype = pa.decimal128(10, 2)
+    asked = pa.table({"c": pa.array([Decimal("1.50")], dtype)})
+
+    def found(**what: str) -> list[int]:
+        source = place.source(schema={"c": dtype}, **what)
+        return sorted(source.lookup(asked, ["i"]).column("i").to_pylist())
+
+    place.run(
+        "CREATE TABLE t (i INTEGER, c ANY)",
+        "INSERT INTO t VALUES (1, 1.5), (2, '1.50'), (3, 2)",
+        "CREATE VIEW v AS SELECT * FROM t",
+    )
+    for what in ({"table": "T"}, {"table": "v"}, {"query": "SELECT * FROM t"}):
+        assert found(**what) == [1, 2]
+    place.run("CREATE TABLE s (i INTEGER, c ANY) STRICT", "INSERT INTO s VALUES (1, '1.50')")
+    with pytest.raises(ColumnError, match=r"'c' is declared as ANY.*query="):
+        found(table="s")
+    assert found(table="t") == [1, 2]
 
 
 def test_a_text_that_is_not_utf_8_costs_no_other_key_its_row(place: SQLite) -> None:

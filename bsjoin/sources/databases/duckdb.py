@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from bsjoin.errors import SourceError
 from bsjoin.sources.databases.declared import Column, Target
 from bsjoin.sources.databases.dialect import BATCH_ROWS, Database
 from bsjoin.sources.databases.infinite import ENDS, Infinities, bounded, ends_in
@@ -44,6 +45,7 @@ _ENDS = {
 }
 # Of these, also inside others, Arrow has bytes or a wrong number. Behind a name is a mark.
 _TEXTS = re.compile(r"\b(BIT|UHUGEINT|VARIANT|VARINT|BIGNUM)\b(?![ \"'])")
+_OLDEST = [1, 1, 2]  # of the versions before it some leave out the WHERE of a query
 _MAY_PASS = {
     "FatalException", "HTTPException", "IOException", "InternalException", "InterruptException",
     "OperationalError", "OutOfMemoryException", "ResourceInUseException", "SerializationException",
@@ -70,6 +72,13 @@ class DuckDB(Database):
 
     def _open(self) -> Any:
         duckdb = driver("duckdb", "duckdb")
+        version = duckdb.__version__
+        if [int(number) for number in re.findall(r"\d+", version)[:3]] < _OLDEST:
+            raise SourceError(
+                f"{self!r}: DuckDB {version} may leave out the WHERE of a query= in look-ups, so "
+                'that rows too many come: pip install "bsjoin[duckdb]", which takes 1.1.2 or '
+                "newer, on the driver and on every worker"
+            )
         memory, shared = self.path == ":memory:", False
         if not memory and not os.path.exists(self.path):
             raise self._no_file(self.path)

@@ -44,6 +44,8 @@ def types_of(columns: str, source: str) -> str:
 
     Names do not suffice: a type of the user's may have the name of a built-in one, and one that
     begins with an underscore is not always an array.
+
+    Items of a domain over ``inet`` are told as ``inet``: their text is that of its output, too.
     """
     return f"""
         WITH RECURSIVE seen(place, type, modifier, dimensions) AS (
@@ -56,7 +58,9 @@ def types_of(columns: str, source: str) -> str:
             FROM seen JOIN pg_type AS p ON p.oid = seen.type WHERE p.typtype = 'd'
         )
         SELECT CASE WHEN p.typnamespace = n.oid THEN p.typname::text ELSE '' END,
-            e.oid IS NOT NULL, CASE WHEN e.typnamespace = n.oid THEN e.typname::text ELSE '' END,
+            e.oid IS NOT NULL, CASE WHEN e.typnamespace = n.oid THEN e.typname::text
+                WHEN e.typoutput = (SELECT i.typoutput FROM pg_type AS i
+                    WHERE i.oid = 'pg_catalog.inet'::regtype) THEN 'inet' ELSE '' END,
             seen.modifier::int8, seen.dimensions::int8
         FROM seen JOIN pg_type AS p ON p.oid = seen.type
             JOIN pg_namespace AS n ON n.nspname = 'pg_catalog'

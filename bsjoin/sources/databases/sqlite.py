@@ -71,7 +71,7 @@ def declared_type(declared: str) -> pa.DataType | None:
 
 
 def has_numbers(declared: str) -> bool:
-    """Whether SQLite stores numbers as numbers, however written; ANY of a strict table does not.
+    """Whether SQLite stores numbers in a column as numbers, however they are written.
 
     >>> has_numbers("DECIMAL(10, 2)"), has_numbers("VARCHAR(20)"), has_numbers("")
     (True, False, False)
@@ -79,9 +79,7 @@ def has_numbers(declared: str) -> bool:
     upper = declared.upper()
     if "INT" in upper:
         return True
-    return upper not in ("", "ANY") and not any(
-        word in upper for word in ("CHAR", "CLOB", "TEXT", "BLOB")
-    )
+    return bool(declared) and not any(word in upper for word in ("CHAR", "CLOB", "TEXT", "BLOB"))
 
 
 class SQLite(Database):
@@ -137,16 +135,34 @@ class SQLite(Database):
                 ).fetchall()
             finally:
                 connection.execute('DROP VIEW temp."bsjoin: columns"')
+        strict = any(declared.upper() == "ANY" for _, declared, _ in found) and self._is_strict(
+            connection, source
+        )
         return [
             Column(
                 name,
                 declared_type(declared),
                 declared,
                 exact=not any(word in declared.upper() for word in ("TIME", "DEC", "NUM")),
+                # It has texts beside numbers, which matters to decimals alone: see _read_as.
+                refused=declared if strict and declared.upper() == "ANY" else None,
             )
             for name, declared, hidden in found
             if hidden != 1
         ]
+
+    def _is_strict(self, connection: sqlite3.Connection, source: str) -> bool:
+        """Whether a table is STRICT; of a view or query, whether a table of the file is."""
+        if sqlite3.sqlite_version_info < (3, 37):  # it has none
+            return False
+        is_table = source == self._from and self.target.table is not None
+        ((found,),) = connection.execute(
+            "SELECT coalesce((SELECT strict FROM pragma_table_list WHERE type = 'table' AND "
+            "lower(name) = lower(?) AND lower(schema) = lower(?)), "
+            "(SELECT max(strict) FROM pragma_table_list))",
+            self._named() if is_table else (None, None),
+        )
+        return bool(found)
 
     def _named(self) -> tuple[str, str]:
         parts = self.target.table or ()
@@ -154,7 +170,7 @@ class SQLite(Database):
 
     def _read_as(self, column: Column, dtype: pa.DataType) -> Column:
         found = replace(super()._read_as(column, dtype), refused=None)
-        if pa.types.is_decimal(dtype) and not has_numbers(column.declared):
+        if pa.types.is_decimal(dtype) and (column.refused or not has_numbers(column.declared)):
             return replace(
                 found,
                 refused=f"the column {column.name!r} is declared as {column.declared or 'nothing'} "

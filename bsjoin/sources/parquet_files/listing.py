@@ -26,14 +26,17 @@ _SINK = "_spark_metadata"
 _LOGGED = re.compile(r"(\d+)(\.compact)?")
 _FORMATS = {
     "a Delta table": (
-        "_delta_log/", 'join with sources.delta(...), or with spark.read.format("delta").load(...)'
+        re.compile("_delta_log/"),
+        'join with sources.delta(...), or with spark.read.format("delta").load(...)',
     ),
     "an Iceberg table": (
-        r"metadata/[^/]*\.metadata\.json$",
+        re.compile(r"metadata/[^/]*\.metadata\.json$"),
         "join with sources.iceberg(...), or with spark.table(...) of its catalog",
     ),
-    "a Hudi table": (r"\.hoodie/", 'join with spark.read.format("hudi").load(...)'),
-    "a Paimon table": (r"snapshot/snapshot-\d+$", "join with spark.table(...) of its catalog"),
+    "a Hudi table": (re.compile(r"\.hoodie/"), 'join with spark.read.format("hudi").load(...)'),
+    "a Paimon table": (
+        re.compile(r"snapshot/snapshot-\d+$"), "join with spark.table(...) of its catalog"
+    ),
 }  # fmt: skip
 
 
@@ -158,7 +161,7 @@ def _is_hidden(relative: str) -> bool:
 def _refuse_other_formats(relatives: Iterable[str], what: str) -> None:
     for relative in relatives:
         for name, (pattern, advice) in _FORMATS.items():
-            if re.match(pattern, relative):
+            if pattern.match(relative):
                 raise SourceError(
                     f"{what}: this is {name}, whose folder also has files with rows that were "
                     f"changed or removed: {advice} and cache=bsjoin.Full(...) instead of "
