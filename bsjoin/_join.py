@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from bsjoin.build.source_scan import scanned
 from bsjoin.conditions import Condition, chooses, without_aggregates
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.following.source import followed_table, rereading
@@ -235,13 +234,11 @@ def _join_source(
                 f"{call.when!r} alone has none. Give on=..., or cache=bsjoin.Full(...)"
             )
         return apply(plan_source(stream, join, source, cache))
-    spark = stream.sparkSession
-    looks = cache.follows and cache.version is None  # at the columns, too
     return _join_whole(
         stream,
         join,
         source.token,
-        partial(scanned, spark, source) if looks else rereading(spark, source),
+        rereading(stream.sparkSession, source),
         schema.names,
         cache,
         source,
@@ -272,10 +269,9 @@ def _join_whole(
     needed = list(dict.fromkeys([*join.table_keys, *ranged, *ordering, *stored]))
     if options.latest_by or (chooses(join.condition) and stored):
         needed = list(columns)  # all of them order rows that are alike
-    followed = None
+    follow = None
     if options.follows and options.version is None and source is not None:
-        followed = followed_table(stream.sparkSession, source, needed)
-        needed = followed.columns
+        follow = partial(followed_table, stream.sparkSession, source, needed)
     if options.follows:
         stored = needed  # changes are applied to rows with their keys
     conditions: tuple[Condition, ...] = ()
@@ -289,7 +285,7 @@ def _join_whole(
         options,
         conditions,
         join.safe_keys,
-        followed,
+        follow,
     )
     cycle = join.cycle
     lasts = stream.isStreaming or cycle is not None

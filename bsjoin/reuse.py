@@ -27,6 +27,7 @@ from bsjoin.conditions import Condition
 from bsjoin.errors import TableNotFoundError
 from bsjoin.following.dataframe import followed_of
 from bsjoin.following.protocol import Followed
+from bsjoin.following.source import FollowedTable
 from bsjoin.options import Full
 from bsjoin.spark.fingerprint import is_fixed
 from bsjoin.spark.session import MicroBatch, active_queries, means_the_same
@@ -50,7 +51,8 @@ class PrivateTable:
         options: how to build it.
         conditions: the range conditions, first the one that the table is sorted for.
         nulls_equal: the key columns that are null-safe.
-        followed: the source, if it is followed; default None: what the DataFrame reads, then.
+        follow: asks what is followed, of a source: its columns are those to store, with those of
+            its primary key. Default None: what the DataFrame reads, if anything.
     """
 
     origin: DataFrame | str
@@ -60,21 +62,26 @@ class PrivateTable:
     options: Full
     conditions: tuple[Condition, ...]
     nulls_equal: tuple[str, ...] = ()
-    followed: Followed | None = None
+    follow: Callable[[], FollowedTable] | None = None
 
     def build(self, *, refreshed: bool = True, checked: bool = False) -> BatchTable:
         """Build the table, or find it as it was left; it is then ``refreshed`` if it is to be.
 
         Files that were ``checked`` are not compared with their checksums again.
         """
-        df, options = self.read(), self.options
-        followed = self.followed
-        if options.follows and followed is None:
-            followed = followed_of(df, options.version, self.read)
+        options, columns = self.options, self.columns
+        followed: Followed | None = None
+        if self.follow is not None:
+            source = self.follow()
+            df, columns, followed = source.newest(), tuple(source.columns), source
+        else:
+            df = self.read()
+            if options.follows:
+                followed = followed_of(df, options.version, self.read)
         table = BatchTable._ensure(
             df,
             self.keys,
-            self.columns,
+            columns,
             options,
             private=True,
             when=self.conditions,

@@ -68,6 +68,10 @@ class FollowedTable(ABC):
         found: SourceVersion | None = self._looks.version()
         return None if found is None else replace(found, selection=self._selection)
 
+    def newest(self) -> DataFrame:
+        """All rows, each time as they are then."""
+        return scanned(self._spark, self._source, self.columns)
+
     def _here(self, rows: pa.Table, *about: T.StructField) -> DataFrame:
         """Rows that this process has read, with columns about them beside those of the table."""
         schema = T.StructType([*self._schema.fields, *about])
@@ -103,7 +107,7 @@ class _OfPostgreSQL(FollowedTable):
         """
         # Other columns are another identity, so that changes do not lead there.
         _refuse(version.source, self._looks.unlike(self.columns))
-        return scanned(self._spark, self._source, self.columns)
+        return self.newest()
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
         """As in ``Followed``: of a table with a primary key.

@@ -40,12 +40,13 @@ from pyiceberg.types import (
     TimeType,
     UUIDType,
 )
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from source_stands import Iceberg, matching, rows
 from spark_samples import Feed, cycles, soon
 
 import bsjoin
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
+from bsjoin.following.source import followed_table
 from bsjoin.sources import Source, delta, iceberg, parquet
 from bsjoin.sources.databases.infinite import ENDS
 from bsjoin.sources.lakes import metadata_files
@@ -826,6 +827,43 @@ def test_a_stream_follows_each_version(
     for source in (delta(tmp_path / "t", version=0), pinned)[-len(kinds) :]:
         with pytest.raises(ArgumentError, match="without a number of their version"):
             bsjoin.join(feed.stream, source, "k", cache=cache)
+
+
+def test_a_table_that_is_kept_for_the_next_micro_batch_is_not_asked_for_again(
+    spark: SparkSession,
+    feed: Feed,
+    tmp_path: Path,
+    builds: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A server would be, with a connection of its own, while the table is followed anyway."""
+    table = pa.table({"k": pa.array([1, 2], pa.int64()), "v": ["a", "b"]})
+    source, cache = lake("delta", tmp_path, table, parts=1), bsjoin.Full(refresh="on_commit")
+    asked: list[Any] = []
+    found: list[Any] = []
+
+    def counted(*given: Any) -> Any:
+        asked.append(given)
+        return followed_table(*given)
+
+    def function(batch: DataFrame, number: int) -> None:
+        joined = bsjoin.join(batch, source, "k", cache=cache)
+        found.append(sorted(tuple(row) for row in joined.collect()))
+
+    monkeypatch.setattr("bsjoin._join.followed_table", counted)
+    for _ in range(3):
+        feed.add(1, 2)
+    query = feed.call(function)
+    query.processAllAvailable()
+    query.stop()
+    assert found == [[(1, "a"), (2, "b")]] * 3
+    assert (len(asked), len(builds)) == (1, 1)
+    # What follows it ends when another query begins.
+    keys, other = spark.range(3).toDF("k"), Feed(spark, tmp_path / "next")
+    other.add(1)
+    query = other.call(lambda batch, _: bsjoin.join(batch, keys, "k"))
+    query.processAllAvailable()
+    query.stop()
 
 
 HARMFUL = {
