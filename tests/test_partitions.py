@@ -155,8 +155,8 @@ def test_rules_follow_a_hot_key_and_outlive_the_query(
     assert partitions[0].skew > 0.4
     assert all(p.kind == "hotspot" and sum(p.rows) == ROWS for p in partitions)
     assert all(p.hottest[0][0] == str(n // 2) for n, p in enumerate(partitions))
-    # Of a third in a sample of 2,000 rows: five standard deviations, 0.0105 each.
-    assert all(0.28 < p.hottest[0][1] < 0.39 for p in partitions)
+    # Of a third, where one of four rows may be drawn: five standard deviations, 0.018 each.
+    assert all(0.24 < p.hottest[0][1] < 0.43 for p in partitions)
     last = Rules(StorageLocation.of(tmp_path / "rules")).last()
     assert last.rule.version >= 1
     # Another application goes on with that rule.

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 import pytest
 from oracle import one_part
 from pyspark.sql import DataFrame, SparkSession
+from spark_samples import Feed, cycles
 
 import bsjoin
 from bsjoin.errors import StoreError, cause_of
@@ -41,6 +42,7 @@ RULES = [
             HotKey(GREATEST, 0, (0.2,) * 5),
         ),
     ),
+    Rule(4, 130, (0,) * 129, (HotKey(77, 1, (0.0, 1 / 64) * 64),)),
 ]
 
 
@@ -61,8 +63,10 @@ def rows(spark: SparkSession) -> DataFrame:
     near |= {key.code for rule in RULES for key in rule.hot}
     codes = [c + d for c in sorted(near) for d in (-1, 0, 1) if LEAST <= c + d <= GREATEST]
     codes += random.integers(LEAST, GREATEST, 500, endpoint=True).tolist()
+    codes += [77] * 500
     contents = random.integers(LEAST, GREATEST, len(codes), endpoint=True)
     contents[:2] = [LEAST, GREATEST]
+    contents[-5:] = [0, 1 << 62, LEAST, -(1 << 62), -1]  # four of them where a share ends
     return one_part(spark, pa.table({"code": pa.array(codes, pa.int64()), "content": contents}))
 
 
@@ -98,6 +102,48 @@ def test_tasks_without_rows_are_tasks_of_the_cycle(spark: SparkSession) -> None:
     assert counted.note().statistics.rows == 1
 
 
+def test_rows_are_counted_once_however_often_their_partitions_are_computed(
+    spark: SparkSession,
+) -> None:
+    """In part, from Spark's cache, and by a task that computes several of them."""
+    query, rule = str(uuid.uuid4()), sql.text(published(Rule.even(2)))
+    asked = "id", "id", "spark_partition_id()"
+    placed = call("place", rule, *asked, once=True, label="together")
+    with tagged(spark, query, 0):
+        kept = spark.range(0, 90, 1, 3).selectExpr(f"{placed} AS to").persist()
+        assert not kept.isEmpty()
+        sent = kept.coalesce(1).toArrow()["to"].to_numpy()
+        kept.unpersist()
+    told = figures(RoutedRows, "partitions", query, 0, 0, spark)
+    (counted,) = [one for one in told if one.tasks]  # of plans that were executed
+    assert counted.tasks == 3
+    wanted = np.bincount(np.where(sent < 0, -1 - sent, sent), minlength=2)
+    assert counted.note().statistics.partitions.tolist() == wanted.tolist()
+    assert wanted.sum() == 90
+
+
+def test_rows_are_counted_of_one_of_the_actions_of_a_function(
+    feed: Feed, people: DataFrame
+) -> None:
+    joined = bsjoin.join(
+        feed.stream.repartition(3), people, "k", how="left", partition=HotSpot(partitions=3)
+    )
+
+    def function(batch: DataFrame, number: int) -> None:
+        batch.limit(1).collect()
+        batch.coalesce(1).collect()
+        batch.repartition(2).collect()
+
+    feed.add(*range(9), None)
+    feed.add(*range(4))
+    query = feed.call(function, joined)
+    query.processAllAvailable()
+    query.stop()
+    assert query.exception() is None
+    told = [cycle.partition.rows for cycle in cycles(query)]
+    assert [(len(rows), sum(rows)) for rows in told] == [(3, 10), (3, 4)]
+
+
 def test_a_partitioned_join_in_the_jvm_has_no_stage_in_python(
     spark: SparkSession, people: DataFrame
 ) -> None:
@@ -119,12 +165,13 @@ def test_the_sample_is_as_large_as_it_shall_be_and_stands_for_all_rows(
         to, counted = routed(frame, sql.text(published(Rule.even(2), capacity)), label)
         sample = counted.note().statistics.sample
         assert pc.min(to).as_py() < 0  # it is drawn often
-    # Of the second one: by its task's number, which other tests decide, it draws others each time.
-    expected = many / (sample.weight / sample.drawn)
-    assert 3 / 4 * capacity <= expected <= 3 / 2 * capacity
-    for weight, share in ((sample.weight, 1.0), (sample.weights[sample.codes == -7].item(), 0.25)):
-        deviation = (share * expected) ** -0.5
-        assert weight == pytest.approx(share * many, rel=6 * deviation)
+        # By the task's number, which other tests decide, it draws others each time.
+        expected = many / (sample.weight / sample.drawn)
+        assert 3 / 4 * capacity <= expected <= 3 / 2 * capacity
+        hot = sample.weights[sample.codes == -7].item()
+        for weight, share in ((sample.weight, 1.0), (hot, 0.25)):
+            deviation = (share * expected) ** -0.5
+            assert weight == pytest.approx(share * many, rel=6 * deviation)
 
 
 def test_the_rule_in_the_folder_that_is_active_and_valid(

@@ -108,8 +108,9 @@ public final class Router {
   private int drawn(int key, long content) {
     double at = key + (content >>> 24) * PART;
     double[] ends = stops[key];
-    int span = 0;
-    while (span < ends.length - 1 && ends[span] <= at) {
+    int span = Arrays.binarySearch(ends, 0, ends.length - 1, at);
+    span = span < 0 ? -span - 1 : span;
+    while (span < ends.length - 1 && ends[span] <= at) { // it ends there, as shares of nothing do
       span++;
     }
     return firsts[key] + span;

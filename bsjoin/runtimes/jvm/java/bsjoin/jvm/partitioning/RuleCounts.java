@@ -86,7 +86,8 @@ final class RuleCounts implements Serializable {
    * The rows of one partition.
    *
    * <p>Which row is the last one nobody knows before it ends, so there is no reservoir: a row is
-   * drawn with a chance of 1 to a power of 2, whose exponent grows with the rows. It begins with
+   * drawn with a chance of 1 to a power of 2, whose exponent grows with the rows; those drawn before
+   * then stay with a chance of a half, as if all were drawn with the last one. It begins with
    * that of the task before in this process: the micro-batches of a stream are alike. The sample has
    * 3/4 to 3/2 of the capacity.
    */
@@ -123,6 +124,7 @@ final class RuleCounts implements Serializable {
       if (++rows >= next) {
         next <<= 1;
         exponent++;
+        sample.values().removeIf(this::isThinnedOut);
       }
       if (exponent > 0 && random.nextLong() >>> Long.SIZE - exponent != 0) {
         return false;
@@ -130,6 +132,17 @@ final class RuleCounts implements Serializable {
       long[] drawn = sample.computeIfAbsent(code, any -> new long[2]);
       drawn[1] += 1L << exponent;
       return ++drawn[0] == OFTEN && names.size() < NAMED;
+    }
+
+    /** Leave each draw of a key with a chance of a half; whether none is left. */
+    private boolean isThinnedOut(long[] drawn) {
+      long kept = 0;
+      for (long left = drawn[0]; left > 0; left -= Long.SIZE) {
+        kept += Long.bitCount(random.nextLong() >>> Math.max(0, Long.SIZE - left));
+      }
+      drawn[0] = kept;
+      drawn[1] = kept << exponent;
+      return kept == 0;
     }
 
     void name(long code, String key) {
