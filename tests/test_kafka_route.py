@@ -133,6 +133,21 @@ def test_where_records_go(
     assert [(h.key, h.value) for h in rows[b"9"].headers] == [since(0)]
 
 
+def test_records_of_a_stream_may_lack_a_timestamp(spark: SparkSession, tmp_path: Path) -> None:
+    attached(spark)
+    nulls = cases(spark).withColumn("timestamp", F.lit(None).cast("timestamp"))
+    nulls.write.parquet(str(tmp_path / "in"))
+    read = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
+    query = routed(read).writeStream.format("memory").queryName("no_times").start()
+    try:
+        query.processAllAvailable()
+    finally:
+        query.stop()
+    rows = {int(row.key): row for row in spark.table("no_times").collect()}
+    assert [rows[i].topic == "out" for i in range(len(CASES))] == [one[1] for one in CASES]
+    assert [(h.key, h.value) for h in rows[9].headers] == [waited(-1)]
+
+
 def figures_of(routes: list[bsjoin.kafka.RouteProgress]) -> list[dict[str, int]]:
     return [{name: getattr(one, name) for name in counted()} for one in routes]
 
