@@ -140,12 +140,10 @@ def route(
             "binary: give to_json(struct(...)), or a cast"
         )
     headers, hit, at = map(column, ("headers", found, "timestamp"))
+    at = f"coalesce({at}, {_EPOCH})"  # Kafka has one in each record; a call of null is null
     hit = f"coalesce({hit}, false)" if joined.schema[found].nullable else hit
     spark = joined.sparkSession
     in_jvm, number = is_attached(spark) and lacks_planner(spark) is None, next(_CALLS)
-    # Kafka has one in each record; code that Spark makes passes -1 for others. What both calls
-    # have in common would be looked for, and made a variable, in each micro-batch.
-    at = at if in_jvm and joined.isStreaming else f"coalesce({at}, {_EPOCH})"
     if in_jvm:
         sent = F.expr(call("routed headers", headers, hit, at))
         places = {"topic": topic, "retry": retry, "dead": dead, "patience_ms": patience_ms}

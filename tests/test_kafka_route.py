@@ -145,7 +145,7 @@ def test_records_of_a_stream_may_lack_a_timestamp(spark: SparkSession, tmp_path:
         query.stop()
     rows = {int(row.key): row for row in spark.table("no_times").collect()}
     assert [rows[i].topic == "out" for i in range(len(CASES))] == [one[1] for one in CASES]
-    assert [(h.key, h.value) for h in rows[9].headers] == [waited(-1)]
+    assert [(h.key, h.value) for h in rows[9].headers] == [waited(0)]
 
 
 def figures_of(routes: list[bsjoin.kafka.RouteProgress]) -> list[dict[str, int]]:
