@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import os
 import pickle
+import traceback
 from collections.abc import Callable
 from decimal import Decimal
 
@@ -205,6 +206,8 @@ def in_a_child(work: Callable[[], bool]) -> bool:
         fine = False
         try:
             fine = work()
+        except BaseException:
+            traceback.print_exc()
         finally:
             os._exit(0 if fine else 1)
     return os.waitpid(child, 0)[1] == 0
