@@ -128,6 +128,11 @@ public abstract class Routed<R> extends Function<R> {
       this.counts = counts;
     }
 
+    /** Which call it is, for its figures. */
+    private void describe(ObjectNode figures) {
+      figures.put("topic", topic.toString()).put("retry", retry.toString()).put("call", call);
+    }
+
     @Override
     public Topic counting() {
       if (counts != null) {
@@ -135,13 +140,7 @@ public abstract class Routed<R> extends Function<R> {
       }
       SparkContext context = SparkContext.getOrCreate();
       RouteCounts counts = new RouteCounts(context);
-      BatchFigures.Batch batch = BatchFigures.current(context);
-      if (batch != null) {
-        ObjectNode described = batch.described();
-        // Which call it is, for its figures.
-        described.put("topic", topic.toString()).put("retry", retry.toString()).put("call", call);
-        BatchFigures.add("routes", batch, described, () -> counts.describe(described));
-      }
+      BatchFigures.add("routes", BatchFigures.current(context), this::describe, counts::describe);
       return new Topic(this, counts);
     }
 

@@ -44,24 +44,22 @@ public final class Figures extends Function<UTF8String> {
     boolean isUnread = lookup.label() != null && lookup.label().isEmpty();
     JsonNode label = isUnread || lookup.label() == null ? null : label(lookup.label());
     BatchFigures.Batch batch = isUnread ? null : batch(context, label);
-    if (batch == null) {
-      return;
-    }
     String root = context.getLocalProperty(SQLExecution.EXECUTION_ROOT_ID_KEY());
-    boolean isInner = root != null && !root.equals(batch.execution()); // of a function for foreachBatch
     JoinKind kind = lookup.kind();
-    ObjectNode described = batch.described().put("inner", isInner);
-    described.set("label", label);
-    described.put("kind", kind.name()).put("table", lookup.table()).put("path", lookup.path());
-    lookup.on().forEach(described.putArray("on")::add);
     int version = lookup.version();
     BatchFigures.add(
         JOINS,
         batch,
-        described,
-        () -> { // with names and numbers only: the plan holds the table's files
+        record -> {
+          // Whether it is of a function for foreachBatch.
+          record.put("inner", root != null && !root.equals(batch.execution()));
+          record.set("label", label);
+          record.put("kind", kind.name()).put("table", lookup.table()).put("path", lookup.path());
+          lookup.on().forEach(record.putArray("on")::add);
+        },
+        record -> { // with names and numbers only: the plan holds the table's files
           ObjectNode metrics = metrics(counts.values(), kind);
-          described.set("metrics", metrics.put("version", counts.newest(version)));
+          record.set("metrics", metrics.put("version", counts.newest(version)));
         });
   }
 

@@ -5,7 +5,6 @@ import bsjoin.jvm.spark.Counting;
 import bsjoin.jvm.spark.Function;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
-import com.fasterxml.jackson.databind.node.ObjectNode;
 import java.io.IOException;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.types.DataTypes;
@@ -68,10 +67,8 @@ public final class Route extends Function<Integer> implements Counting {
         query == null
             ? BatchFigures.current(context)
             : BatchFigures.batch(context, query, batch);
-    if (current != null) {
-      ObjectNode described = current.described().put("label", label);
-      BatchFigures.add("partitions", current, described, () -> counts.describe(described));
-    }
+    BatchFigures.add(
+        "partitions", current, figures -> figures.put("label", label), counts::describe);
     return new Route(this, counts);
   }
 

@@ -7,6 +7,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.TreeMap;
+import java.util.function.Consumer;
 import java.util.function.Supplier;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
@@ -44,12 +45,7 @@ public final class BatchFigures {
    * @param number of the micro-batch
    * @param execution Spark's id of the action; null for none
    */
-  public record Batch(String run, long number, String execution) {
-    /** What its figures have in common, as a record. */
-    public ObjectNode described() {
-      return JSON.createObjectNode().put("batch", number).put("execution", execution);
-    }
-  }
+  public record Batch(String run, long number, String execution) {}
 
   private BatchFigures() {}
 
@@ -79,13 +75,27 @@ public final class BatchFigures {
         System.getProperties().computeIfAbsent(PLACE + kind, place -> new LinkedHashMap<>());
   }
 
-  /** Keep what puts the figures into a record as they are when it is asked for. */
-  public static void add(String kind, Batch batch, ObjectNode described, Runnable count) {
+  /**
+   * Keep what puts the figures into a record as they are when it is asked for.
+   *
+   * @param kind of what counts
+   * @param batch which has the figures; null for none: nothing is kept
+   * @param describe puts what they are of into the record, at once
+   * @param count puts the figures into it, each time; it is kept with all that it holds
+   */
+  public static void add(
+      String kind, Batch batch, Consumer<ObjectNode> describe, Consumer<ObjectNode> count) {
+    if (batch == null) {
+      return;
+    }
+    ObjectNode record =
+        JSON.createObjectNode().put("batch", batch.number).put("execution", batch.execution);
+    describe.accept(record);
     Supplier<String> figures =
         () -> {
-          synchronized (described) {
-            count.run();
-            return described.toString();
+          synchronized (record) {
+            count.accept(record);
+            return record.toString();
           }
         };
     int kept = Integer.parseInt(SQLConf.get().getConfString(RETAINED, "100").strip());
