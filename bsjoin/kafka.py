@@ -40,7 +40,7 @@ routed, too, it does not wait yet."""
 _OBSERVED = "bsjoin.kafka.route "
 _CALLS = itertools.count()
 _FOR_EVER_MS = 1 << 62
-_EPOCH = "TIMESTAMP_LTZ '1970-01-01 00:00:00Z'"
+_EPOCHS = "TIMESTAMP_LTZ '1970-01-01 00:00:00Z'", "TIMESTAMP_LTZ '1970-01-01 00:00:00.000001Z'"
 _HEADERS = "array<struct<key: string, value: binary>>"
 
 
@@ -140,12 +140,17 @@ def route(
             "binary: give to_json(struct(...)), or a cast"
         )
     headers, hit, at = map(column, ("headers", found, "timestamp"))
-    at = f"coalesce({at}, {_EPOCH})"  # Kafka has one in each record; a call of null is null
+    given = F.col("value")
+    if joined.schema["value"].dataType != BinaryType():
+        given = given.cast("binary")
+    # Kafka has a time in each record; a call of null is null. What stands for it is the same
+    # millisecond, but not the same expression, which Spark would look for and generate code for.
+    sent_at, at = (f"coalesce({at}, {epoch})" for epoch in _EPOCHS)
     hit = f"coalesce({hit}, false)" if joined.schema[found].nullable else hit
     spark = joined.sparkSession
     in_jvm, number = is_attached(spark) and lacks_planner(spark) is None, next(_CALLS)
     if in_jvm:
-        sent = F.expr(call("routed headers", headers, hit, at))
+        sent = F.expr(call("routed headers", headers, hit, sent_at))
         places = {"topic": topic, "retry": retry, "dead": dead, "patience_ms": patience_ms}
         places["call"] = number
         # It counts by partitions, in plans of the session: see CountingStrategy.java.
@@ -160,9 +165,7 @@ def route(
     rows = joined.select(
         F.col("key"),
         # A text and binary have no common type where ANSI mode is off.
-        F.when(F.expr(hit), new.cast("binary"))
-        .otherwise(F.col("value").cast("binary"))
-        .alias("value"),
+        F.when(F.expr(hit), new.cast("binary")).otherwise(given).alias("value"),
         sent.alias("headers"),
         to.alias("topic"),
     )

@@ -21,7 +21,7 @@ import org.apache.spark.sql.types.StructType;
  */
 public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>, Serializable {
   private final String spec;
-  private final DataType[] inputs;
+  private final DataType[] inputs; // known where plans are made: tasks call the method
   private final DataType result;
   private final boolean once;
 

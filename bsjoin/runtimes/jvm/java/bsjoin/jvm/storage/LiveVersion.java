@@ -34,7 +34,7 @@ public final class LiveVersion extends StoredVersion {
 
   @Override
   public Version of(long reference) {
-    return follower.table.of(reference);
+    return follower.table.versionOf(reference);
   }
 
   private void check(Manifest found) {

@@ -196,7 +196,7 @@ public final class Table {
   }
 
   /** The version that a reference belongs to: it was opened when the row was found. */
-  public Version of(long reference) {
+  public Version versionOf(long reference) {
     int slot = Version.slot(reference);
     Version version = openIn(slot);
     return version == null ? again(slot) : version;
