@@ -192,7 +192,7 @@ def test_a_streaming_table_side_points_to_sparks_own_join(
         lambda: bsjoin.join(stream, stream),
         lambda: BatchTable.build(stream, on="value"),
     ):
-        with saying(ArgumentError, "streaming", "stream-stream join", "stream.join(other"):
+        with saying(ArgumentError, "join(stream, table", "stream-stream join", "stream.join(other"):
             call()
 
 

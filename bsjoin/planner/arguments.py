@@ -198,7 +198,7 @@ def _join_type(how: object, stream: DataFrame | None) -> str:
     raise ArgumentError(f"how={how!r} is not a join type of bsjoin. {hint} They are {types}")
 
 
-_AS_ONE = ". Of rows in this process, as those of pandas, spark.createDataFrame(rows) makes one"
+_AS_ONE = ". Read it by spark.table or spark.read; rows of pandas by spark.createDataFrame(rows)"
 
 
 def _kind(thing: object) -> str:
@@ -225,7 +225,8 @@ def table_side(batch: Any) -> None:
         )
     if batch.isStreaming:
         raise ArgumentError(
-            "the table side is a streaming DataFrame; it must not be. To join two streams use "
+            "the table side is a streaming DataFrame; it must not be. Give the stream first: "
+            "bsjoin.join(stream, table, ...). To join two streams use "
             "Spark's own stream-stream join, stream.join(other, ...), with watermarks"
         )
 
