@@ -99,24 +99,79 @@ class IntervalIndex:
         """The number of rows that the index covers."""
         return self.starts.rows
 
-    def stab(
+    def stabbed(
         self,
         points: Int64s,
-        lows: Int64s | None = None,
-        highs: Int64s | None = None,
-        *,
+        lows: Int64s,
+        highs: Int64s,
         shifts: Int64s | None = None,
-        max_pairs: int = 1 << 16,
-    ) -> Iterator[tuple[Int64s, Int64s]]:
-        """All intervals that contain a point.
+    ) -> Asked:
+        """What intervals have to be to contain a point; for :meth:`pairs` and :meth:`any`.
 
         Args:
             points: int64[m], codes.
-            lows: int64[m], first row of each probe's slice; default 0.
-            highs: int64[m], one past its last row; default the number of rows. A probe that must
-                match nothing, a null say, gets a slice without rows.
+            lows: int64[m], first row of each probe's slice.
+            highs: int64[m], one past its last row. A probe that must match nothing gets a slice
+                without rows.
             shifts: as in :meth:`bsjoin.index.SortedRows.search`. Beyond the greatest code an end
                 at that code counts as missing, unless ends do not belong to the intervals.
+
+        Complexity: O(log n) a probe at worst.
+        """
+        side: Side = "right" if self.closed in ("both", "left") else "left"
+        stops = self.starts.search(points, side, lows, highs, shifts)
+        # The tree holds ends that belong to the intervals; of others, the code before.
+        is_last = self.closed in ("both", "right")
+        return lows, stops, _next_code(points, shifts) if is_last else points
+
+    def overlapped(
+        self,
+        starts: Int64s,
+        ends: Int64s,
+        lows: Int64s,
+        highs: Int64s,
+        *,
+        missing_ends: Bools | None = None,
+        empty: Bools | None = None,
+        shifts: tuple[Int64s | None, Int64s | None] = (None, None),
+    ) -> Asked:
+        """What intervals have to be to share a point with the probe's interval.
+
+        Args:
+            starts: int64[m], codes. A probe whose start is null gets a slice without rows.
+            ends: int64[m], codes.
+            lows: as in :meth:`stabbed`.
+            highs: as in :meth:`stabbed`.
+            missing_ends: bool[m], the probes whose end is null: they are open-ended; None for none.
+            empty: bool[m], the probes whose interval is empty; default: as the codes say, which
+                ranks cannot (:class:`bsjoin.index.OrderedDictionary`), nor codes that are shifted.
+            shifts: those of the starts and of the ends, as in :meth:`stabbed`.
+
+        Complexity: as :meth:`stabbed`.
+        """
+        side: Side = "right" if self.closed == "both" else "left"
+        stops = self.starts.search(ends, side, lows, highs, shifts[1])
+        if missing_ends is not None:
+            stops = np.where(missing_ends, highs, stops)
+        if empty is None:
+            empty = _is_empty(starts, ends, self.closed, missing_ends)
+        elif missing_ends is not None:
+            empty = empty & ~missing_ends
+        if self.closed in ("right", "neither"):
+            at_most = starts == GREATEST
+            empty = empty | (at_most if shifts[0] is None else at_most & (shifts[0] <= 0))
+        stops[empty] = lows[empty]
+        # Touching at an end is sharing a point only where both ends belong to the intervals. The
+        # tree holds the end itself where it is closed on the right, so the start has to be below.
+        if self.closed == "right":
+            return lows, stops, np.minimum(starts, GREATEST - 1) + 1
+        return lows, stops, _next_code(starts, shifts[0]) if self.closed == "both" else starts
+
+    def pairs(self, asked: Asked, max_pairs: int) -> Iterator[tuple[Int64s, Int64s]]:
+        """All intervals that match.
+
+        Args:
+            asked: what intervals have to be, by :meth:`stabbed` or :meth:`overlapped`.
             max_pairs: the most pairs of a slice, 1 or more; bounds the memory, too.
 
         Yields:
@@ -126,133 +181,36 @@ class IntervalIndex:
         Complexity: O(log n + k) a probe where its k answers are neighbours, O(k log(n / k)) where
         they are far apart; at most a node for every 7 rows. O(m + max_pairs) memory.
         """
-        asked = self.stabbed(points, lows, highs, shifts)
-        yield from self._pairs(*asked, max_pairs)
+        if is_dense(self.tree, *asked):
+            found = scanned(self.tree, *asked, max_pairs)
+        else:
+            found = RangeMaxTree(self.tree, self.rows).pairs(*asked, max_pairs)
+        for probes, rows in found:
+            probes, rows = self._without_empty(probes, rows, asked[2])
+            if len(probes):
+                yield probes, rows
 
-    def stabs_any(
-        self,
-        points: Int64s,
-        lows: Int64s | None = None,
-        highs: Int64s | None = None,
-        *,
-        shifts: Int64s | None = None,
-    ) -> Bools:
-        """Whether any interval contains a point: for semi and anti joins.
-
-        For the arguments see :meth:`stab`.
-
-        Returns:
-            bool[m].
-
-        Complexity: O(log n) a probe, however many intervals contain it.
-        """
-        return self._any(*self.stabbed(points, lows, highs, shifts))
-
-    def overlaps(
-        self,
-        starts: Int64s,
-        ends: Int64s,
-        lows: Int64s | None = None,
-        highs: Int64s | None = None,
-        *,
-        missing_ends: Bools | None = None,
-        empty: Bools | None = None,
-        shifts: tuple[Int64s | None, Int64s | None] = (None, None),
-        max_pairs: int = 1 << 16,
-    ) -> Iterator[tuple[Int64s, Int64s]]:
-        """All intervals that share a point with the probe's interval.
+    def any(self, asked: Asked) -> Bools:
+        """Whether any interval matches each probe: for semi and anti joins.
 
         Args:
-            starts: int64[m], codes. A probe whose start is null gets a slice without rows.
-            ends: int64[m], codes.
-            lows: as in :meth:`stab`.
-            highs: as in :meth:`stab`.
-            missing_ends: bool[m], the probes whose end is null: they are open-ended; None for none.
-            empty: bool[m], the probes whose interval is empty; default: as the codes say, which
-                ranks cannot (:class:`bsjoin.index.OrderedDictionary`), nor codes that are shifted.
-            shifts: those of the starts and of the ends, as in :meth:`stab`.
-            max_pairs: as in :meth:`stab`.
-
-        Yields:
-            As :meth:`stab`.
-
-        Complexity: as :meth:`stab`.
-        """
-        asked = self.overlapped(
-            starts, ends, lows, highs, missing_ends=missing_ends, empty=empty, shifts=shifts
-        )
-        yield from self._pairs(*asked, max_pairs)
-
-    def overlaps_any(
-        self,
-        starts: Int64s,
-        ends: Int64s,
-        lows: Int64s | None = None,
-        highs: Int64s | None = None,
-        *,
-        missing_ends: Bools | None = None,
-        empty: Bools | None = None,
-        shifts: tuple[Int64s | None, Int64s | None] = (None, None),
-    ) -> Bools:
-        """Whether any interval shares a point with the probe's: for semi and anti joins.
-
-        For the arguments see :meth:`overlaps`.
+            asked: as for :meth:`pairs`.
 
         Returns:
             bool[m].
 
-        Complexity: O(log n) a probe, however many intervals share a point with it.
+        Complexity: O(log n) a probe, however many intervals match.
         """
-        asked = self.overlapped(
-            starts, ends, lows, highs, missing_ends=missing_ends, empty=empty, shifts=shifts
-        )
-        return self._any(*asked)
-
-    def stabbed(
-        self,
-        points: Int64s,
-        lows: Int64s | None,
-        highs: Int64s | None,
-        shifts: Int64s | None,
-    ) -> Asked:
-        """What intervals have to be to contain a point; for the arguments see :meth:`stab`."""
-        low, high = self._slices(len(points), lows, highs)
-        side: Side = "right" if self.closed in ("both", "left") else "left"
-        stops = self.starts.search(points, side, low, high, shifts)
-        # The tree holds ends that belong to the intervals; of others, the code before.
-        is_last = self.closed in ("both", "right")
-        return low, stops, _next_code(points, shifts) if is_last else points
-
-    def overlapped(
-        self,
-        starts: Int64s,
-        ends: Int64s,
-        lows: Int64s | None,
-        highs: Int64s | None,
-        *,
-        missing_ends: Bools | None,
-        empty: Bools | None,
-        shifts: tuple[Int64s | None, Int64s | None],
-    ) -> Asked:
-        """What they have to be to share a point; for the arguments see :meth:`overlaps`."""
-        low, high = self._slices(len(starts), lows, highs)
-        side: Side = "right" if self.closed == "both" else "left"
-        stops = self.starts.search(ends, side, low, high, shifts[1])
-        if missing_ends is not None:
-            stops = np.where(missing_ends, high, stops)
-        if empty is None:
-            empty = _is_empty(starts, ends, self.closed, missing_ends)
-        elif missing_ends is not None:
-            empty = empty & ~missing_ends
-        if self.closed in ("right", "neither"):
-            at_most = starts == GREATEST
-            empty = empty | (at_most if shifts[0] is None else at_most & (shifts[0] <= 0))
-        stops[empty] = low[empty]
-        # Touching at an end is sharing a point only where both ends belong to the intervals. The
-        # tree holds the end itself where it is closed on the right, so the start has to be below.
-        if self.closed == "right":
-            return low, stops, np.minimum(starts, GREATEST - 1) + 1
-        return low, stops, _next_code(starts, shifts[0]) if self.closed == "both" else starts
+        found = RangeMaxTree(self.tree, self.rows).any(*asked)
+        if self.empty.size:
+            firsts, stops, least = asked
+            doubtful = np.flatnonzero(found & (least == LEAST))
+            if doubtful.size:
+                found[doubtful] = False
+                again = firsts[doubtful], stops[doubtful], least[doubtful]
+                for probes, _ in self.pairs(again, 1 << 16):
+                    found[doubtful[probes]] = True
+        return found
 
     def those_of(self, asked: Asked, probes: Int64s, rows: Int64s) -> tuple[Int64s, Int64s]:
         """Of pairs those that match.
@@ -269,36 +227,6 @@ class IntervalIndex:
         fits = (rows >= firsts[probes]) & (rows < stops[probes])
         fits &= self.tree.take(rows) >= least[probes]
         return self._without_empty(probes[fits], rows[fits], least)
-
-    def _slices(
-        self, many: int, lows: Int64s | None, highs: Int64s | None
-    ) -> tuple[Int64s, Int64s]:
-        low = np.zeros(many, np.int64) if lows is None else lows
-        return low, np.full(many, self.rows) if highs is None else highs
-
-    def _pairs(
-        self, firsts: Int64s, stops: Int64s, least: Int64s, max_pairs: int
-    ) -> Iterator[tuple[Int64s, Int64s]]:
-        wanted = firsts, stops, least
-        if is_dense(self.tree, *wanted):
-            found = scanned(self.tree, *wanted, max_pairs)
-        else:
-            found = RangeMaxTree(self.tree, self.rows).pairs(*wanted, max_pairs)
-        for probes, rows in found:
-            probes, rows = self._without_empty(probes, rows, least)
-            if len(probes):
-                yield probes, rows
-
-    def _any(self, firsts: Int64s, stops: Int64s, least: Int64s) -> Bools:
-        found = RangeMaxTree(self.tree, self.rows).any(firsts, stops, least)
-        if self.empty.size:
-            doubtful = np.flatnonzero(found & (least == LEAST))
-            if doubtful.size:
-                found[doubtful] = False
-                asked = firsts[doubtful], stops[doubtful], least[doubtful]
-                for probes, _ in self._pairs(*asked, 1 << 16):
-                    found[doubtful[probes]] = True
-        return found
 
     def _without_empty(self, probes: Int64s, rows: Int64s, least: Int64s) -> tuple[Int64s, Int64s]:
         """Drop empty intervals, which equal [least int64, least int64] in the tree."""

@@ -65,7 +65,8 @@ def test_visits_grow_with_the_answers_and_the_levels_only() -> None:
         index = replace(index, tree=tree)
         for point in (*range(-2, 12), *np.random.default_rng(2).integers(0, 3 * size, 90)):
             tree.nodes.clear()
-            answers = sum(len(rows) for _, rows in index.stab(np.array([point]), max_pairs=5000))
+            asked = index.stabbed(np.array([point]), np.array([0]), np.array([size]))
+            answers = sum(len(rows) for _, rows in index.pairs(asked, 5000))
             # A dense range is read row by row instead of by nodes.
             most = 2 * levels + min(answers * levels, size // 7 + levels)
             assert sum(tree.nodes) <= most, shape

@@ -61,18 +61,14 @@ def matches(
     rows = index.rows
     if isinstance(rows, SortedRows):
         yield from _of_points(predicate, index, probes[0], low, high, max_pairs)
-    elif predicate.kind == "within":
-        points = points_of(probes[0], index, predicate.finer).cuts
-        found = rows.stab(points.codes, low, high, shifts=points.shifts, max_pairs=max_pairs)
-        if predicate.take == "all":
-            yield from found
-        elif predicate.n == 1:
-            yield from first_of_each(found, order_of(predicate, index))
-        else:
-            yield from each_in_order(found, order_of(predicate, index), max_pairs)
+        return
+    found = rows.pairs(_asked(predicate, index, rows, probes, low, high), max_pairs)
+    if predicate.take == "all":
+        yield from found
+    elif predicate.n == 1:
+        yield from first_of_each(found, order_of(predicate, index))
     else:
-        intervals, details = _intervals(predicate, index, rows, probes)
-        yield from rows.overlaps(*intervals, low, high, **details, max_pairs=max_pairs)
+        yield from each_in_order(found, order_of(predicate, index), max_pairs)
 
 
 def any_match(
@@ -88,11 +84,7 @@ def any_match(
     if isinstance(rows, SortedRows):
         firsts, stops = _points(predicate, index, probes[0], low, high)
         return np.asarray(firsts < stops)
-    if predicate.kind == "within":
-        points = points_of(probes[0], index, predicate.finer).cuts
-        return rows.stabs_any(points.codes, low, high, shifts=points.shifts)
-    intervals, details = _intervals(predicate, index, rows, probes)
-    return rows.overlaps_any(*intervals, low, high, **details)
+    return rows.any(_asked(predicate, index, rows, probes, low, high))
 
 
 def _in_boxes(
