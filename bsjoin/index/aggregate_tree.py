@@ -18,9 +18,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int64s
 from bsjoin.index.encoding import GREATEST, LEAST, codes
 
-Int64s = NDArray[np.int64]
 Part = Literal["count", "whole", "high", "low", "total", "least", "greatest"]
 
 PARTS: dict[Part, tuple[np.ufunc, Any]] = {
@@ -131,13 +131,13 @@ class AggregateTree:
         found[blocks >= whole] = self._tail
         return np.ascontiguousarray(found.T)
 
-    def _there(self, blocks: Int64s) -> NDArray[np.bool_]:
+    def _there(self, blocks: Int64s) -> Bools:
         """Which of the rows of blocks are not null, [16, m]."""
         assert self._valid is not None
         rows = blocks * BLOCK + np.arange(BLOCK)[:, None]
         bits = np.minimum(rows, len(self._rows) - 1) + self._offset
         there = self._valid.take(bits >> 3) >> (bits & 7).astype(np.uint8)
-        found: NDArray[np.bool_] = (there & 1).view(np.bool_)
+        found: Bools = (there & 1).view(np.bool_)
         return found
 
     def _level(self, part: Part) -> list[NDArray[Any]]:
@@ -181,7 +181,7 @@ def _padded(nodes: NDArray[Any], nothing: Any) -> NDArray[Any]:
     return np.concatenate([nodes, room]).reshape(-1, FAN)
 
 
-def _ends(begins: Int64s, ends: Int64s, size: int) -> tuple[Int64s, NDArray[np.bool_]]:
+def _ends(begins: Int64s, ends: Int64s, size: int) -> tuple[Int64s, Bools]:
     """The groups of ``size`` rows or nodes in which m ranges begin, and those in which they end.
 
     Returns:
@@ -198,7 +198,7 @@ def _ends(begins: Int64s, ends: Int64s, size: int) -> tuple[Int64s, NDArray[np.b
     return np.concatenate([left, right]), inside
 
 
-def _bits(inside: NDArray[np.bool_]) -> Int64s:
+def _bits(inside: Bools) -> Int64s:
     """All bits of 64 where it is so, else none."""
     found: Int64s = -inside.astype(np.int64)
     return found

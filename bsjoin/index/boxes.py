@@ -17,14 +17,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int32s, Int64s
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.row_order import row_order
 
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
 Sides = tuple[Int64s, Int64s]
 """The least and the greatest code of each row, or probe, in one dimension."""
 
@@ -136,7 +134,7 @@ class BoxIndex:
                 for first in range(0, len(rows), max_pairs):
                     yield which[first : first + max_pairs], rows[first : first + max_pairs]
 
-    def _met(self, probes: Sequence[Sides], which: Int64s, blocks: Int64s) -> NDArray[np.bool_]:
+    def _met(self, probes: Sequence[Sides], which: Int64s, blocks: Int64s) -> Bools:
         """bool[p, 8]: which entries of blocks have something in common with the probes' boxes."""
         bounds = self.bounds[blocks]
         found = bounds[:, 0, 0] <= bounds[:, 0, 1]  # else there is no row, or one without a match

@@ -10,11 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Bools = NDArray[np.bool_]
+from bsjoin.index.arrays import Bools, Int32s, Int64s
+
 
 MAX_ROWS = int(np.iinfo(np.int32).max)
 """An index has fewer rows: their positions are int32."""

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
+from bsjoin.index.arrays import Float64s, Int64s
+
 
 LEAST = int(np.iinfo(np.int64).min)
 GREATEST = int(np.iinfo(np.int64).max)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from bsjoin.index.arrays import Int64s
+
 Pairs = tuple[Int64s, Int64s]
 Order = Callable[[Int64s], Sequence[NDArray[np.integer]]]
 

@@ -27,21 +27,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int32s, Int64s, UInt64s
 from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
 from bsjoin.index.encoding import GREATEST, SIGN
 
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Bools = NDArray[np.bool_]
 
 _SENTINEL = np.int64(GREATEST)
 _AT_ONCE = 1 << 20
 _MOST_NUMBERS = 4  # per row, where each number has a bucket
 
 
-def _unsigned(hashes: Int64s) -> NDArray[np.uint64]:
+def _unsigned(hashes: Int64s) -> UInt64s:
     """Map signed order to unsigned order: the smallest int64 becomes 0."""
     return hashes.view(np.uint64) ^ SIGN
 

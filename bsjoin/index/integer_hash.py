@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
-UInt64s = NDArray[np.uint64]
+from bsjoin.index.arrays import Int64s, UInt64s
+
 
 _BITS = 64
 _AT_ONCE = 1 << 14

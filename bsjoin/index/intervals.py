@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int32s, Int64s
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.range_max_tree import RangeMaxTree
@@ -24,9 +24,6 @@ from bsjoin.index.scan import is_dense, scanned
 from bsjoin.index.skiplist import Side
 from bsjoin.index.sorted_rows import CLOSED, Closed, SortedRows
 
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Bools = NDArray[np.bool_]
 Asked = tuple[Int64s, Int64s, Int64s]
 """What intervals have to be to match each probe: the first row and one past the last of those that
 begin in time, and how late they must end."""

@@ -14,9 +14,8 @@ and none of this needs to be stored.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from bsjoin.index.arrays import Int64s
 
 
 def levels(count: int) -> Int64s:

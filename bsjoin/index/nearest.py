@@ -12,14 +12,11 @@ from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Float64s, Int64s
 from bsjoin.index.encoding import floats
 from bsjoin.index.sorted_rows import SortedRows
 
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
-Float64s = NDArray[np.float64]
 
 Direction = Literal["backward", "forward", "nearest"]
 DIRECTIONS = ("backward", "forward", "nearest")

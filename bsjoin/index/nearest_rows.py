@@ -9,14 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Int64s
 from bsjoin.index.nearest import Direction, Later, first_of_equals, later_int
 from bsjoin.index.row_order import row_order
 from bsjoin.index.row_pairs import expand
 from bsjoin.index.sorted_rows import SortedRows
-
-Int64s = NDArray[np.int64]
 
 
 def nearest_rows(

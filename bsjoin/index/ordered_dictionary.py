@@ -21,13 +21,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int64s
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import SIGN
 from bsjoin.index.row_pairs import pairs
 from bsjoin.index.skiplist import SkipList
 
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _PIECE = 8
 _CHUNK = 1 << 20

@@ -15,14 +15,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int64s
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import LEAST
 from bsjoin.index.row_pairs import expand
 
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _BITS = 3
 FAN = 1 << _BITS

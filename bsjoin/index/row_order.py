@@ -7,9 +7,9 @@ sorts several (docs/decisions/0006-range-index.md).
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from bsjoin.index.arrays import Int64s
+
 
 _BITS = 63
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from bsjoin.index.arrays import Int64s
 
 
 def expand(firsts: Int64s, counts: Int64s) -> tuple[Int64s, Int64s]:

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from bsjoin.index.arrays import Int64s
+
 
 _LONG = 2048  # rows of a range from which on a separate vectorised step is worthwhile
 _DENSE = 0.1

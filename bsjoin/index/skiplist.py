@@ -15,12 +15,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int64s
 from bsjoin.index.levels import top_level
 
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Side = Literal["left", "right"]
 
 

@@ -27,15 +27,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Float64s, Int32s, Int64s
 from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
 from bsjoin.index.skiplist import Side, SkipList, too_small
 
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Bools = NDArray[np.bool_]
-Float64s = NDArray[np.float64]
 
 Closed = Literal["both", "left", "right", "neither"]
 CLOSED = ("both", "left", "right", "neither")

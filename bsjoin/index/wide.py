@@ -10,15 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int64s, UInt64s
 from bsjoin.index.encoding import GREATEST, LEAST, SIGN
 from bsjoin.index.nearest import Later
 from bsjoin.index.ordered_dictionary import ByteStrings
 
-Int64s = NDArray[np.int64]
-UInt64s = NDArray[np.uint64]
-Bools = NDArray[np.bool_]
 
 _LOW_WORD = (1 << 64) - 1
 _LARGEST = (1 << 127) - 1

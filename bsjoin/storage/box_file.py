@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bsjoin.index import (
     GREATEST,
@@ -26,11 +25,11 @@ from bsjoin.index import (
     floats,
     last_codes,
 )
+from bsjoin.index.arrays import Int32s, Int64s
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.storage.mapped import shown
 from bsjoin.storage.range_index import codes_of
 
-Int64s = NDArray[np.int64]
 
 FEW_ROWS = 64
 """Of keys that all have so many rows or fewer, a search by one range looks at few rows anyway."""
@@ -60,7 +59,7 @@ class BoxSide:
 
 
 def index_boxes(
-    sides: Sequence[BoxSide], columns: Sequence[pa.Array], order: NDArray[np.int32], starts: Int64s
+    sides: Sequence[BoxSide], columns: Sequence[pa.Array], order: Int32s, starts: Int64s
 ) -> tuple[BoxIndex, tuple[float, ...]]:
     """Index rows by several ranges.
 

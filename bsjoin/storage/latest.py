@@ -14,16 +14,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Int32s, Int64s
 from bsjoin.storage import fields
 from bsjoin.storage.segment_entries import MOST_ROWS
 from bsjoin.storage.segment_writer import Rows, one_column, pieces, taken
 from bsjoin.storage.ties import Tie, break_all_ties, first_rows
 from bsjoin.values.sort_order import SortOrder, respelled, sort_orders
-
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
 
 
 @dataclass(frozen=True)

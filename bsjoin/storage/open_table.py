@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from bsjoin.index import AggregateTree
+from bsjoin.index.arrays import Bools, Int64s
 from bsjoin.storage.layers.keys import keys_in
 from bsjoin.storage.layers.overlay import Overlay
 from bsjoin.storage.location import StorageLocation
@@ -18,9 +18,6 @@ from bsjoin.storage.opening import OpenLayer, open_layers, open_segments
 from bsjoin.storage.range_index import RangeIndex
 from bsjoin.storage.segment import Segment, bools
 from bsjoin.storage.segment_entries import fit_together
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 class OpenTable:
@@ -143,7 +140,7 @@ class OpenTable:
         counts[rows < 0] = 0
         return counts
 
-    def groups(self, rows: Int64s) -> list[tuple[NDArray[np.int64] | None, RangeIndex, int]]:
+    def groups(self, rows: Int64s) -> list[tuple[Int64s | None, RangeIndex, int]]:
         """Assign first rows of keys to the range indexes of their segments.
 
         Returns:
@@ -226,7 +223,7 @@ class OpenTable:
 
     def _parts(
         self, boundaries: Int64s, values: Int64s
-    ) -> list[tuple[NDArray[np.int64] | None, Segment, int]]:
+    ) -> list[tuple[Int64s | None, Segment, int]]:
         """Assign values to the segments: (positions or None for all, segment, first row).
 
         Args:
@@ -251,7 +248,7 @@ class OpenTable:
 
     def _sorted(
         self, boundaries: Int64s, values: Int64s, places: Int64s | None, first: int
-    ) -> list[tuple[NDArray[np.int64] | None, Segment, int]]:
+    ) -> list[tuple[Int64s | None, Segment, int]]:
         """The same for segments from one on, of values at some places; None for all."""
         segments = self.segments[first : first + len(boundaries)]
         if len(segments) <= 1:

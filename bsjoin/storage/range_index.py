@@ -28,6 +28,7 @@ from bsjoin.index import (
     codes,
     wide_texts,
 )
+from bsjoin.index.arrays import Bools, Int32s, Int64s
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.index.sorted_rows import Closed
@@ -56,10 +57,6 @@ RANGE_LAYOUTS = (
     (*_POINTS, *_INTERVALS, *_PLACES, *_RANKS),
 )
 """The arrays of each kind of range index: points or intervals, with places, with ranked values."""
-
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, eq=False)
@@ -263,7 +260,7 @@ class RangeCodes:
             missing = columns[-1].is_null().to_numpy(zero_copy_only=False)
         return cls(tuple(coded), missing, ranks)
 
-    def take(self, rows: Int64s | NDArray[np.int32]) -> RangeCodes:
+    def take(self, rows: Int64s | Int32s) -> RangeCodes:
         """The codes of other rows, or in another order."""
         columns = tuple(column.take(rows) for column in self.columns)
         missing = self.missing_ends

@@ -17,13 +17,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Int64s
 from bsjoin.storage.checksums import checksum_of_bytes
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.mapped import read_column, sound
 
-Int64s = NDArray[np.int64]
 
 RUN = ".run"
 """What the names of runs end with."""

@@ -24,7 +24,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from bsjoin.index import (
     AggregateTree,
@@ -33,6 +32,7 @@ from bsjoin.index import (
     hashes_of_integers,
     integers_of_hashes,
 )
+from bsjoin.index.arrays import Bools, Int32s, Int64s
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.storage.aggregates import tree_of
 from bsjoin.storage.box_file import boxes_of, check_box_schema
@@ -40,10 +40,6 @@ from bsjoin.storage.index_file import check_index_schema, index_of
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.mapped import map_batch, map_column, sound
 from bsjoin.storage.segment_entries import SegmentInfo
-
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Bools = NDArray[np.bool_]
 
 
 def _least_and_greatest_hash(keys: Int64s) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from bsjoin.index import (
     HashIndex,
@@ -21,6 +20,7 @@ from bsjoin.index import (
     row_order,
     with_sentinel,
 )
+from bsjoin.index.arrays import Bools, Int32s, Int64s
 from bsjoin.index.sorted_rows import Closed
 from bsjoin.storage.box_file import FEW_ROWS, BoxSide, box_batch, index_boxes
 from bsjoin.storage.checksums import checksum
@@ -31,9 +31,6 @@ from bsjoin.storage.segment import bools, keys_and_longest_run
 from bsjoin.storage.segment_entries import BoxFile, SegmentInfo, box_file, column_file, index_file
 from bsjoin.storage.ties import Tie, break_all_ties, order_codes, places_in_runs
 
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Bools = NDArray[np.bool_]
 
 _AT_ONCE = 1 << 20
 

@@ -17,16 +17,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from bsjoin.index import GREATEST, codes, row_order
+from bsjoin.index.arrays import Bools, Float64s, Int32s, Int64s
 from bsjoin.storage.range_index import codes_of, is_ranked
 from bsjoin.values.sort_order import SortOrder
 
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
-Bools = NDArray[np.bool_]
-Order = NDArray[np.int32] | Int64s
+Order = Int32s | Int64s
 
 _LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
@@ -257,7 +254,7 @@ def _of_values(array: pa.Array, exact: bool) -> Int64s:
     return _of_texts(array)
 
 
-def _total(values: NDArray[np.float64]) -> Int64s:
+def _total(values: Float64s) -> Int64s:
     """Codes in the total order of IEEE 754, with one NaN."""
     bits = np.where(np.isnan(values), np.nan, values).view(np.int64)
     return np.asarray(bits ^ ((bits >> 63) & GREATEST))

@@ -15,14 +15,12 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Int64s
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.mapped import map_column
 from bsjoin.storage.segment_entries import UnindexedInfo, column_file
 from bsjoin.storage.segment_writer import Rows, taken, write_batch
-
-Int64s = NDArray[np.int64]
 
 
 def write_unindexed(

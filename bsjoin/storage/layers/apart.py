@@ -6,16 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int64s
 from bsjoin.storage.builds import Build
 from bsjoin.storage.manifest import Manifest
 from bsjoin.storage.segment_entries import UnindexedInfo, fit_together
 from bsjoin.storage.unindexed import unindexed_column, write_unindexed
 from bsjoin.values.retype import whole
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def with_rows_apart(

@@ -12,8 +12,8 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Bools, Int64s
 from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
 from bsjoin.storage.layers.apart import with_rows_apart
@@ -29,8 +29,6 @@ from bsjoin.storage.ties import order_codes
 from bsjoin.storage.unindexed import unindexed_column
 from bsjoin.values.retype import joined, whole
 
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _ABSORBED = 4  # a layer goes into the next one unless it has so many times its rows
 _BOXED = 1 << 12

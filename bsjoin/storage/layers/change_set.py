@@ -10,13 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from bsjoin.errors import ArgumentError
+from bsjoin.index.arrays import Bools, Float64s, Int64s
 from bsjoin.storage.segment import bools
 from bsjoin.storage.ties import order_codes
 from bsjoin.values.plain import has_inside, plain
 from bsjoin.values.python_values import reprs
 
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 PRE_IMAGE, DELETE, UPSERT = 0, 1, 2
 """What a change is: a row as it was before an update, one that is removed, one as it is now."""
@@ -187,7 +186,7 @@ def _exact(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array([plain(chunk, leaf) for chunk in column.chunks])
 
 
-def _bits(column: pa.Array, numbers: NDArray[np.float64]) -> pa.Array:
+def _bits(column: pa.Array, numbers: Float64s) -> pa.Array:
     """The bits of numbers, with one NaN; null where a column is."""
     bits = np.where(np.isnan(numbers), np.nan, numbers).view(np.int64)
     return pa.array(bits, mask=bools(column.is_null()) if column.null_count else None)

@@ -14,8 +14,8 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Int64s
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
@@ -28,7 +28,6 @@ from bsjoin.storage.segment import Segment
 from bsjoin.storage.segment_entries import MOST_ROWS, SegmentInfo
 from bsjoin.values.retype import LARGEST
 
-Int64s = NDArray[np.int64]
 
 _DUE = 0.05  # of the rows of the base
 _FEWEST = 1 << 14  # rows in layers; fewer are no matter, however small the base

@@ -8,14 +8,11 @@ from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bsjoin.index import HashIndex, hashes_of_integers
+from bsjoin.index.arrays import Bools, Int64s
 from bsjoin.storage.range_index import run_starts
 from bsjoin.storage.segment import Segment, find_keys
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def row_hashes(segment: Segment) -> Int64s:

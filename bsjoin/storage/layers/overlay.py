@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Int64s, UInt64s
 from bsjoin.storage.layers.keys import Keys, keys_in, row_hashes
 from bsjoin.storage.opening import OpenLayer
 from bsjoin.storage.segment import Segment
 
-Int64s = NDArray[np.int64]
 
 _BITS_PER_KEY, _MOST_BITS = 32, 22  # one other key in 32 to 64 passes
 _AT_ONCE = 1 << 18
@@ -55,7 +55,7 @@ class Overlay:
         slots = [some for segment, _ in self._segments for some in self._slots_of(segment)]
         self._bitmap = _bitmap(slots, bits)
 
-    def _slots(self, hashes: Int64s) -> NDArray[np.uint64]:
+    def _slots(self, hashes: Int64s) -> UInt64s:
         return hashes.view(np.uint64) >> self._shift
 
     def _slots_of(self, segment: Segment) -> list[Int64s]:

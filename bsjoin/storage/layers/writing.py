@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bsjoin.index.arrays import Int64s
 from bsjoin.storage.box_file import BoxSide
 from bsjoin.storage.builds import Build
 from bsjoin.storage.manifest import Manifest, RangeColumns, has_integer_key
@@ -15,8 +14,6 @@ from bsjoin.storage.segment_entries import SegmentInfo
 from bsjoin.storage.segment_writer import SegmentForm, write_segment
 from bsjoin.storage.spark_schema import arrow_type
 from bsjoin.storage.ties import ties_of
-
-Int64s = NDArray[np.int64]
 
 
 class LazyRows:
