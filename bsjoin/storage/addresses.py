@@ -138,19 +138,6 @@ def _shown(text: str) -> str:
     return _USERINFO.sub(r"\1:***@", hidden(text))
 
 
-def check_shared(url: str) -> None:
-    """Refuse a URL whose files are those of one process.
-
-    Raises:
-        StoreError: it is one.
-    """
-    if any(part.startswith("memory:") for part in url.split("::")):
-        raise StoreError(
-            f"{hidden(url)!r} is in the memory of one process, and Spark's workers are others: "
-            "give a local folder, or a URL that all of them reach"
-        )
-
-
 def opened(url: str) -> tuple[Any, str]:
     """The file system of a URL, and the path of its folder in it.
 

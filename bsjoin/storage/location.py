@@ -26,7 +26,7 @@ import pyarrow as pa
 from bsjoin._secrets import hidden
 from bsjoin.errors import DamagedTableError, StoreAccessError, StoreError, StoreFullError
 from bsjoin.host import is_of_one_machine, temporary_folder
-from bsjoin.storage.addresses import address_of, check_shared
+from bsjoin.storage.addresses import address_of
 from bsjoin.storage.checksums import Readable
 from bsjoin.storage.copies import HostCopies
 from bsjoin.storage.names import check_inside, is_plain
@@ -110,7 +110,11 @@ class StorageLocation:
         Raises:
             StoreError: it is in the memory of a process.
         """
-        check_shared(self.url)
+        if any(part.startswith("memory:") for part in self.url.split("::")):
+            raise StoreError(
+                f"{str(self)!r} is in the memory of one process, and Spark's workers are others: "
+                "give a local folder, or a URL that all of them reach"
+            )
 
     @property
     def is_local(self) -> bool:
@@ -123,9 +127,8 @@ class StorageLocation:
         return self.is_local and not self.is_shared and is_of_one_machine(self.url)
 
     @cached_property
-    def _remote(self) -> tuple[Any, str]:
-        files = RemoteFiles(self.url)
-        return files, files.root
+    def _remote(self) -> RemoteFiles:
+        return RemoteFiles(self.url)
 
     def _path(self, name: str) -> Path:
         self._check_plain(name)
@@ -142,7 +145,7 @@ class StorageLocation:
     def _url_of(self, name: str) -> str:
         """The path of a remote file or folder in its file system."""
         self._check_plain(name)
-        return f"{self._remote[1]}/{name}"
+        return f"{self._remote.root}/{name}"
 
     def _check_plain(self, name: str) -> None:
         if name and not is_plain(name):
@@ -171,8 +174,7 @@ class StorageLocation:
 
     def _entries(self, folder: str) -> Iterator[tuple[str, dict[str, Any]]]:
         """The plain names in a remote folder, and what its file system tells of each."""
-        fs, _ = self._remote
-        for one in fs.ls(self._url_of(folder), detail=True):
+        for one in self._remote.ls(self._url_of(folder), detail=True):
             yield one["name"].rstrip("/").rsplit("/", 1)[-1], one
 
     def read(self, name: str, at_most: int = _LARGEST) -> bytes:
@@ -187,8 +189,7 @@ class StorageLocation:
             if self.is_local:
                 with self._path(name).open("rb") as file:
                     return file.read(at_most + 1)
-            fs, _ = self._remote
-            return bytes(fs.cat_file(self._url_of(name), start=0, end=at_most + 1))
+            return bytes(self._remote.cat_file(self._url_of(name), start=0, end=at_most + 1))
 
     def create(self, name: str, content: bytes, in_time: Callable[[], bool] = lambda: True) -> bool:
         """Write ``content`` atomically to the small file ``name``, unless it exists.
@@ -210,13 +211,12 @@ class StorageLocation:
         """
         with self._errors(f"write {name!r}", writes=True):
             if not self.is_local:
-                fs, _ = self._remote
-                if fs.exists(self._url_of(name)):
+                if self._remote.exists(self._url_of(name)):
                     return False
                 self._make_parents(name)
                 if not in_time():
                     return False
-                return bool(fs.create(self._url_of(name), content))
+                return self._remote.create(self._url_of(name), content)
             path = self._path(name)
             path.parent.mkdir(parents=True, exist_ok=True)
             hidden = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
@@ -277,22 +277,19 @@ class StorageLocation:
         with temporary_folder("upload") as folder:
             path = folder / "file"
             yield path
-            fs, _ = self._remote
             self._make_parents(name)
-            fs.put_file(str(path), self._url_of(name))
+            self._remote.put_file(str(path), self._url_of(name))
 
     def _make_parents(self, name: str) -> None:
         """Create the parent folders of a remote file; object stores need none."""
-        fs, _ = self._remote
-        fs.makedirs(self._url_of(name).rsplit("/", 1)[0], exist_ok=True)
+        self._remote.makedirs(self._url_of(name).rsplit("/", 1)[0], exist_ok=True)
 
     @contextlib.contextmanager
     def reading(self, name: str) -> Iterator[Readable]:
         """A file of the location itself, not a copy, open for reading."""
         with self._errors(f"read {name!r}"):
-            fs = None if self.is_local else self._remote[0]
-            file = self._path(name).open("rb") if fs is None else fs.open(self._url_of(name))
-            with contextlib.closing(file):
+            local = self._path(name).open("rb") if self.is_local else None
+            with contextlib.closing(local or self._remote.open(self._url_of(name))) as file:
                 yield file
 
     def map(self, name: str, size: int, expected: str) -> pa.MemoryMappedFile:
@@ -336,8 +333,8 @@ class StorageLocation:
                 file = self._map(name)
                 file.seek(min(begin, file.size()))
                 return file.read_buffer(end - begin)
-            fs, _ = self._remote
-            return pa.py_buffer(bytes(fs.cat_file(self._url_of(name), start=begin, end=end)))
+            found = self._remote.cat_file(self._url_of(name), start=begin, end=end)
+            return pa.py_buffer(bytes(found))
 
     def link(self, name: str, size: int, expected: str, link: Path) -> None:
         """Make a hard link to this host's copy of a remote file.
@@ -359,7 +356,7 @@ class StorageLocation:
     def _download_of(self, name: str) -> Callable[[str], object]:
         """Return a function that writes a remote file to a path."""
         self._check_plain(name)
-        return lambda path: self._remote[0].get_file(self._url_of(name), path)
+        return lambda path: self._remote.get_file(self._url_of(name), path)
 
     def _undamaged(self, name: str, copy: T | None) -> T:
         """The copy of a file, unless no download matched."""
@@ -372,9 +369,8 @@ class StorageLocation:
         return copy
 
     def keep_copies(self, names: Collection[str]) -> None:
-        """Remove this host's copies of all files except these."""
-        if not self.is_local:
-            self._copies.keep(names)
+        """Remove this host's copies of all files of a remote table except these."""
+        self._copies.keep(names)
 
     @property
     def _copies(self) -> HostCopies:
@@ -386,8 +382,7 @@ class StorageLocation:
             try:
                 if self.is_local:
                     return self._path(name).stat().st_size
-                fs, _ = self._remote
-                return int(fs.size(self._url_of(name)))
+                return int(self._remote.size(self._url_of(name)))
             except FileNotFoundError:
                 return None
 
@@ -438,9 +433,8 @@ class StorageLocation:
                 return
             self._check_plain(name)
             self._copies.remove(name)
-            fs, _ = self._remote
             with contextlib.suppress(FileNotFoundError):
-                fs.rm(self._url_of(name), recursive=True)
+                self._remote.rm(self._url_of(name), recursive=True)
 
     def make(self) -> None:
         """Create the folder and check that it is writable."""
