@@ -218,72 +218,57 @@ class VersionedFolder:
         Raises:
             Superseded: there is another entry after the parent, or the parent was withdrawn.
         """
-        if not self.marked:
-            return self._published(content, activation, least, after, clock, parent, check)
-        number = self.last() + 1
-        with self._undecided(number):
-            # A number that was withdrawn is free again, and would be below the mark.
-            least = max(least, number)
-            return self._published(content, activation, least, after, clock, parent, check)
+        if self.marked:  # a number that was withdrawn is free again, and would be below the mark
+            least = max(least, self.last() + 1)
+        with self._undecided(least) if self.marked else contextlib.nullcontext():
+            delay = activation.first_us(self.location)
+            for _ in range(activation.tries):
+                last = self.last()
+                if parent is not None and not (last == parent.number and parent.is_there()):
+                    raise Superseded
+                first = after is not None and not last
+                # The first one is never late, and nothing is before it.
+                number = 1 if first else max(last + 1, least)
+                try:
+                    earliest = after(last) + 1 if after is not None and last else 0
+                except FileNotFoundError:
+                    continue  # another process has just withdrawn it
+                now = clock()
+                active = now if first else _whole_ms(max(now + delay, earliest))
+                published = Publication(number, now, active)
 
-    def _published(
-        self,
-        content: Callable[[Publication], bytes],
-        activation: Activation,
-        least: int,
-        after: Callable[[int], int] | None,
-        clock: Callable[[], int],
-        parent: Parent | None,
-        check: Callable[[], None],
-    ) -> Publication | None:
-        delay = activation.first_us(self.location)
-        for _ in range(activation.tries):
-            last = self.last()
-            if parent is not None and not (last == parent.number and parent.is_there()):
-                raise Superseded
-            first = after is not None and not last
-            # The first one is never late, and nothing is before it.
-            number = 1 if first else max(last + 1, least)
-            try:
-                earliest = after(last) + 1 if after is not None and last else 0
-            except FileNotFoundError:
-                continue  # another process has just withdrawn it
-            now = clock()
-            active = now if first else _whole_ms(max(now + delay, earliest))
-            published = Publication(number, now, active)
+                # When the entry is made half of the delay is left: it is not there for anybody
+                # before it is known to have been there in time.
+                latest = active - delay // 2
 
-            # When the entry is made half of the delay is left: it is not there for anybody before
-            # it is known to have been there in time.
-            latest = active - delay // 2
+                def in_time(latest: int = latest, first: bool = first) -> bool:
+                    return first or clock() < latest
 
-            def in_time(latest: int = latest, first: bool = first) -> bool:
-                return first or clock() < latest
-
-            if not self.location.create(self.name(number), content(published), in_time):
-                # Another process has taken this number, or the file was written too slowly.
-                delay *= 1 if in_time() else 4
-                continue
-            is_seen = first or clock() < active  # by all that begins when it is active
-            try:
-                check()
-                # The parent was withdrawn, perhaps, and its files are gone: who withdraws looks for
-                # followers.
-                follows = parent is None or (
-                    not self._has_others(parent.number, number) and parent.is_there()
-                )
-                in_order = first or after is None or self._is_in_order(published, last, after)
-            except BaseException:
+                if not self.location.create(self.name(number), content(published), in_time):
+                    # Another process has taken this number, or the file was written too slowly.
+                    delay *= 1 if in_time() else 4
+                    continue
+                is_seen = first or clock() < active  # by all that begins when it is active
+                try:
+                    check()
+                    # The parent was withdrawn, perhaps, and its files are gone: who withdraws looks
+                    # for followers.
+                    follows = parent is None or (
+                        not self._has_others(parent.number, number) and parent.is_there()
+                    )
+                    in_order = first or after is None or self._is_in_order(published, last, after)
+                except BaseException:
+                    self.sweep([number])
+                    raise
+                if follows and in_order and is_seen:
+                    return published
+                # A micro-batch may have begun without seeing it, or another entry hides it.
                 self.sweep([number])
-                raise
-            if follows and in_order and is_seen:
-                return published
-            # A micro-batch may have begun without seeing it, or another entry hides it.
-            self.sweep([number])
-            if not follows:
-                raise Superseded
-            least = number + 1
-            delay *= 4
-        return None
+                if not follows:
+                    raise Superseded
+                least = number + 1
+                delay *= 4
+            return None
 
     @contextlib.contextmanager
     def _undecided(self, number: int) -> Iterator[None]:
