@@ -16,7 +16,7 @@ from bsjoin.build.layout import layout_of
 from bsjoin.build.publishing import stored_at
 from bsjoin.build.refresh import start_refreshing
 from bsjoin.build.steps import Advance
-from bsjoin.build.storing import build_new, ensure, refreshed, source_of
+from bsjoin.build.storing import ensure, refreshed, source_of
 from bsjoin.conditions import Condition
 from bsjoin.errors import ArgumentError, StoreError
 from bsjoin.following.dataframe import followed_of
@@ -472,7 +472,8 @@ class BatchTable:
         """
         table_side(df)
         self._check_keys(df)
-        return refreshed(self._location, df, self._options, adds=not self._private).version
+        with recorded(self._location.url):
+            return refreshed(self._location, df, self._options, adds=not self._private).version
 
     def apply(
         self,
@@ -727,10 +728,9 @@ class BatchTable:
         A private table belongs to one call of ``join``: unless that call refreshes it, it cannot
         change.
         """
-        first = when[0] if when else None
         attach_for(df.sparkSession, [df.schema[name].dataType for name in keys])
         layout = layout_of(
-            df, keys, columns, options, first, when[1:], private=private, nulls_equal=nulls_equal
+            df, keys, columns, options, when, private=private, nulls_equal=nulls_equal
         )
         if not private or options.store is not None:
             check_padded(df, [*keys, *(name for one in when for name in one.table_columns)])
@@ -748,15 +748,16 @@ class BatchTable:
                 table._looks = table._following(followed, options)
                 table._looks.catch_up(version, began_us)
             df = followed.at(version)
-        if options.store is None:
-            try:
-                build_new(location, df, layout, version)
-            except BaseException:
+        advance = None if version is None else Advance(version, since)
+        try:
+            with recorded(location.url):
+                ensure(
+                    location, df, layout, options, private=private, advance=advance, checked=checked
+                )
+        except BaseException:
+            if options.store is None:
                 remove_temporary(location)
-                raise
-        else:
-            advance = None if version is None else Advance(version, since)
-            ensure(location, df, layout, options, private=private, advance=advance, checked=checked)
+            raise
         note_source(location)
         return table
 

@@ -104,16 +104,15 @@ def layout_of(
     keys: Sequence[str],
     columns: Sequence[str],
     options: Full,
-    condition: Condition | None,
-    others: Sequence[Condition] = (),
+    conditions: Sequence[Condition],
     *,
     private: bool,
     nulls_equal: Sequence[str] = (),
 ) -> Layout:
     """Return what the table of a DataFrame is to hold, its columns as that spells them.
 
-    It is sorted for the condition; an index of boxes has the others, too. A private table belongs
-    to one join: if it has no store either, it is for look-ups only, and rows that match nothing are
+    It is sorted for the first condition; an index of boxes has the others, too. A private table is
+    of one join: if it has no store either, it is for look-ups only, and rows that match nothing are
     left out.
 
     Raises:
@@ -123,15 +122,15 @@ def layout_of(
     typed = [(name, schema[name].dataType) for name in keys]
     check_key_types(typed, typed)
     names, ranged, latest, boxes = names_of(df, "the table"), None, None, tuple[BoxRange, ...]()
+    condition = conditions[0] if conditions else None
     if condition is not None:
         ranged = range_columns(condition, schema, names)
-    if not private:
-        given = () if condition is None else (condition, *others)
-        check_built_aggregates(given, names, schema)
     if private:
-        boxes = box_ranges(condition, others, schema, names)
-    elif condition is not None and others:
-        boxes = checked_ranges((condition, *others), schema, names)
+        boxes = box_ranges(conditions, schema, names)
+    else:
+        check_built_aggregates(conditions, names, schema)
+        if len(conditions) > 1:
+            boxes = checked_ranges(conditions, schema, names)
     if options.latest_by:
         order = sort_columns(options.latest_by, schema, names, "latest_by")
         latest = LatestBy(order, options.keep)

@@ -2,35 +2,20 @@
 
 from __future__ import annotations
 
-import functools
 import logging
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Concatenate, ParamSpec, TypeVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T  # noqa: N812
 
 from bsjoin._clock import now_us
 from bsjoin.build.job import build
-from bsjoin.build.layout import (
-    Layout,
-    key_columns,
-    layout_of_refresh,
-    layout_there,
-    table_spelling,
-)
+from bsjoin.build.layout import Layout, key_columns, layout_of_refresh, layout_there, table_spelling
 from bsjoin.build.publishing import repeated
 from bsjoin.build.source_state import SourceState
 from bsjoin.build.steps import Advance
 from bsjoin.conditions import chooses
-from bsjoin.errors import (
-    DamagedTableError,
-    StoreError,
-    TableMismatchError,
-    TableNotFoundError,
-)
-from bsjoin.metrics.refreshes import recorded
+from bsjoin.errors import DamagedTableError, StoreError, TableMismatchError, TableNotFoundError
 from bsjoin.options import Full
 from bsjoin.planner.columns import check_free, schema_of
 from bsjoin.planner.uses import check_columns, check_unique, types_of
@@ -51,37 +36,9 @@ from bsjoin.storage.versioned_folder import Superseded
 
 _log = logging.getLogger("bsjoin")
 
-P = ParamSpec("P")
-Result = TypeVar("Result")
-
 _TRIES = 3
 _RECENT_US = 600_000_000
 """A table that was confirmed since is not confirmed again by a start that builds nothing."""
-
-
-def _noted(
-    work: Callable[Concatenate[StorageLocation, P], Result],
-) -> Callable[Concatenate[StorageLocation, P], Result]:
-    """Remember how it goes, as that of the refresh or the build of a table."""
-
-    @functools.wraps(work)
-    def noted(location: StorageLocation, /, *args: P.args, **options: P.kwargs) -> Result:
-        with recorded(location.url):
-            return work(location, *args, **options)
-
-    return noted
-
-
-@_noted
-def build_new(
-    location: StorageLocation, df: DataFrame, layout: Layout, version: SourceVersion | None = None
-) -> None:
-    """Build a table in an empty location; of a source that is followed, from a version of it.
-
-    Raises:
-        DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
-    """
-    _build(location, df, layout, None, SourceState(df, followed=version))
 
 
 def source_of(location: StorageLocation) -> SourceVersion | None:
@@ -90,7 +47,6 @@ def source_of(location: StorageLocation) -> SourceVersion | None:
     return None if newest is None else newest.source
 
 
-@_noted
 def ensure(
     location: StorageLocation,
     df: DataFrame,
@@ -120,7 +76,9 @@ def ensure(
         DuplicateKeyError, StoreError, WorkerEnvironmentError: the build failed.
     """
     began, before = now_us(), _newest_or_none(location)
-    source = SourceState(df, options.fingerprint, None if advance is None else advance.until)
+    # A temporary table is refreshed by what its source is, whatever that is called.
+    given = None if options.store is None else options.fingerprint
+    source = SourceState(df, given, None if advance is None else advance.until)
     if before is None:
         try:
             _build(location, df, layout, None, source)
@@ -156,7 +114,6 @@ def ensure(
     _build(location, df, layout, before, source)
 
 
-@_noted
 def refreshed(
     location: StorageLocation,
     df: DataFrame,

@@ -32,6 +32,7 @@ from bsjoin.metrics.refreshes import (
     failures_recorded,
     looked,
     published,
+    recorded,
     succeeded,
 )
 from bsjoin.options import Full
@@ -176,13 +177,14 @@ class Following:
         """Read the source whole, and note when that may be done again."""
         began_s = time.monotonic()
         try:
-            return refreshed(
-                self._location,
-                self.followed.at(until),
-                self._options,
-                adds=self._adds,
-                advance=Advance(until, before.source),
-            )
+            with recorded(self._location.url):
+                return refreshed(
+                    self._location,
+                    self.followed.at(until),
+                    self._options,
+                    adds=self._adds,
+                    advance=Advance(until, before.source),
+                )
         finally:
             took_s = time.monotonic() - began_s
             pause_s = _PAUSES_OF_WHOLE_READS * took_s

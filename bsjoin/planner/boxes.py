@@ -22,14 +22,14 @@ from bsjoin.values.widths import Width
 
 
 def box_ranges(
-    searched: Condition | None, others: Sequence[Condition], schema: T.StructType, table: Names
+    conditions: Sequence[Condition], schema: T.StructType, table: Names
 ) -> tuple[BoxRange, ...]:
     """The further ranges of a table that belongs to one join: those that boxes can have."""
-    if searched is None or chooses(searched) or _why_not(searched, schema, table):
+    if not conditions or _why_not(conditions[0], schema, table):
         return ()
     found = [
         BoxRange(range_columns(one, schema, table), one)
-        for one in others
+        for one in conditions[1:]
         if not _why_not(one, schema, table)
     ]
     return tuple(found[: MOST_DIMENSIONS - 1])

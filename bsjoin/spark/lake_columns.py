@@ -9,14 +9,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from bsjoin.spark import compat
-from bsjoin.spark.leaves import (
-    CatalogTable,
-    DeltaTable,
-    Leaf,
-    is_iceberg,
-    is_metadata,
-    leaves_of,
-)
+from bsjoin.spark.leaves import CatalogTable, DeltaTable, Leaf, is_iceberg, is_metadata, leaves_of
 from bsjoin.storage.lake_columns import DELTA_NUMBER, Columns
 
 _log = logging.getLogger("bsjoin")

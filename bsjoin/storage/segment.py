@@ -25,13 +25,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from bsjoin.index import (
-    AggregateTree,
-    BoxIndex,
-    HashIndex,
-    hashes_of_integers,
-    integers_of_hashes,
-)
+from bsjoin.index import AggregateTree, BoxIndex, HashIndex, hashes_of_integers, integers_of_hashes
 from bsjoin.index.arrays import Bools, Int32s, Int64s
 from bsjoin.index.checks import chunks, refuse
 from bsjoin.storage.aggregates import tree_of

@@ -16,12 +16,7 @@ from bsjoin.storage.builds import Build
 from bsjoin.storage.layers.entries import Layer
 from bsjoin.storage.manifest import Manifest
 from bsjoin.storage.mapped import sound
-from bsjoin.storage.segment_entries import (
-    SegmentInfo,
-    UnindexedInfo,
-    box_file,
-    column_file,
-)
+from bsjoin.storage.segment_entries import SegmentInfo, UnindexedInfo, box_file, column_file
 from bsjoin.storage.segment_writer import write_batch
 
 _AT_ONCE = 1 << 20
