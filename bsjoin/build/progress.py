@@ -84,23 +84,17 @@ class Progress:
             self._out.flush()
 
 
-class _Unseen(Progress):
-    """Nobody looks."""
-
-    def show(self) -> None:
-        """Show nothing."""
-
-
 @contextlib.contextmanager
 def shown(spark: SparkSession, build: Build) -> Iterator[Progress]:
     """Show the progress of a build while it runs, if it takes long and somebody looks."""
     out = sys.stderr
     notebook = type(out).__module__.partition(".")[0] == "ipykernel"
     name = "bsjoin" if is_temporary(build.location) else f"bsjoin {_last(str(build.location))}"
+    progress = Progress(build, out, notebook=notebook, name=name)
     if not (is_waited_for() and _is_wanted(spark, out, notebook=notebook)):
-        yield _Unseen(build, out, notebook=notebook, name=name)
+        yield progress
         return
-    progress, ended = Progress(build, out, notebook=notebook, name=name), threading.Event()
+    ended = threading.Event()
 
     def run() -> None:
         wait_s = _AFTER_S
