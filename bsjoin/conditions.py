@@ -24,23 +24,6 @@ from bsjoin.values.widths import (
     width_to_json,
 )
 
-__all__ = [
-    "AsOf",
-    "Band",
-    "Closed",
-    "Condition",
-    "Direction",
-    "Overlaps",
-    "Relation",
-    "Take",
-    "Width",
-    "Within",
-    "chooses",
-    "condition_from_json",
-    "condition_to_json",
-    "without_aggregates",
-]
-
 Closed = Literal["both", "left", "right", "neither"]
 Direction = Literal["backward", "forward", "nearest"]
 Take = Literal["all", "latest_start", "earliest_end", "shortest", "first"]

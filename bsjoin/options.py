@@ -14,8 +14,6 @@ from bsjoin.errors import ArgumentError, suggest
 from bsjoin.values.durations import seconds
 from bsjoin.values.sort_order import sort_orders
 
-__all__ = ["Full", "Incremental"]
-
 ON_COMMIT = "on_commit"
 """The value of ``refresh`` of a table that follows its source."""
 

@@ -64,8 +64,6 @@ from bsjoin.values.durations import microseconds, microseconds_ago
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["BatchTable", "Version"]
-
 _CHANGES_UNTIL_VACUUM = 64
 # How long versions of a table that is read again stay, beside those that streams need.
 _TEMPORARY_STAYS, _STORED_STAYS = "1 hour", "7 days"
