@@ -21,7 +21,7 @@ from test_python_stages import run, stages
 
 import bsjoin
 from bsjoin import BatchTable, Incremental
-from bsjoin.planner import projections
+from bsjoin.planner import chain, projections
 from bsjoin.planner.chain import joins_of
 from bsjoin.spark import compat
 
@@ -223,18 +223,19 @@ def test_where_spark_differs_a_stage_begins(
     spark: SparkSession, by_id: BatchTable, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = by_id.join(stream(spark), {"k": "id"})
-    for part in ("_projection", "_numbers", "_above"):
+    for part in ("projection", "numbers", "above"):
 
-        def fails(*_: object, part: str = part) -> None:
+        @projections._guarded
+        def fails(*_: object, part: str = part, **__: object) -> None:
             raise AttributeError(f"no {part} in this version of Spark")
 
-        where: Any = projections if part == "_projection" else projections.Projection
+        where: Any = chain if part == "projection" else projections.Projection
         with pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.DEBUG, "bsjoin"):
             patch.setattr(where, part, fails)
             second = by_id.join(first.select("k", "next"), {"next": "id"}, select=["text"])
         assert f"no {part} in this version of Spark" in caplog.text
         assert stages(second) == 2
-        unreadable = "" if part == "_projection" else projections.UNREADABLE
+        unreadable = "" if part == "projection" else projections.UNREADABLE
         assert reasons(second)[-1] == unreadable
 
 

@@ -12,11 +12,12 @@ derived from a join, a new stage begins, and a debug message in the log says so.
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from pyspark.sql import DataFrame
@@ -35,7 +36,22 @@ _COLUMN = "AttributeReference"
 _SWEPT_FROM = 64
 _making = threading.Lock()
 
+P = ParamSpec("P")
 Result = TypeVar("Result")
+
+
+def _guarded(use: Callable[P, Result]) -> Callable[P, Result | None]:
+    """A function that uses private members of Spark; it returns None where they fail."""
+
+    @functools.wraps(use)
+    def guarded(*args: P.args, **options: P.kwargs) -> Result | None:
+        try:
+            return use(*args, **options)
+        except Exception as error:
+            _log.debug("bsjoin: the plan of a DataFrame cannot be used: %s", error)
+            return None
+
+    return guarded
 
 
 @dataclass(frozen=True)
@@ -47,16 +63,17 @@ class Projection:
         against: why its projections cannot be put above other rows; empty if they can.
         plan: the analyzed plan of the result.
         nodes: the nodes above it, last first.
-        catalyst: the classes of Spark's plans.
+        catalyst: the classes of Spark's plans, as :class:`Catalyst` has them.
     """
 
     made_by: Any
     against: str
     plan: Any = None
     nodes: tuple[Any, ...] = ()
-    catalyst: Catalyst | None = None
+    catalyst: Any = None
 
-    def numbers(self, columns: Sequence[int]) -> list[int | None] | None:
+    @_guarded
+    def numbers(self, columns: Sequence[int]) -> list[int | None]:
         """The columns of the result that columns of the DataFrame are; None for a computed one.
 
         Returns:
@@ -64,15 +81,12 @@ class Projection:
 
         Complexity: O(nodes + columns) calls of the JVM.
         """
-        return _guarded(lambda: self._numbers(columns))
-
-    def _numbers(self, columns: Sequence[int]) -> list[int | None]:
-        catalyst = self._classes
         output = (self.nodes[0] if self.nodes else self.plan).output()
-        wanted = catalyst.seq([output.apply(number) for number in columns])
-        for node in self._projections:
-            wanted = catalyst.collapse.buildCleanedProjectList(wanted, node.projectList())
-        given = catalyst.attributes(self.plan.output())
+        wanted = self.catalyst.seq([output.apply(number) for number in columns])
+        for node in self.nodes:
+            if node.nodeName() == "Project":
+                wanted = self.catalyst.collapse.buildCleanedProjectList(wanted, node.projectList())
+        given = self.catalyst.attributes(self.plan.output())
         found: list[int | None] = []
         for i in range(len(columns)):
             item = wanted.apply(i)
@@ -82,7 +96,8 @@ class Projection:
             found.append(number if number >= 0 else None)
         return found
 
-    def above(self, rows: DataFrame, added: int) -> DataFrame | None:
+    @_guarded
+    def above(self, rows: DataFrame, added: int) -> DataFrame:
         """The projections above other rows; None where the plan cannot be rewritten.
 
         These have the columns of the result, in the same order, then others; the ``added`` last
@@ -90,40 +105,29 @@ class Projection:
 
         Complexity: O(nodes) calls of the JVM.
         """
-        return _guarded(lambda: self._above(rows, added))
-
-    def _above(self, rows: DataFrame, added: int) -> DataFrame:
-        catalyst, below = self._classes, compat.analyzed(rows)
-        columns = below.output()
-        same = catalyst.map.apply(self.plan.output().zip(columns))
+        plan = compat.analyzed(rows)
+        columns = plan.output()
+        same = self.catalyst.map.apply(self.plan.output().zip(columns))
         last = columns.takeRight(added)
-        plan = below
         for node in reversed(self.nodes):
             if node.nodeName() == "Project":
                 items = node.rewriteAttrs(same).projectList().appendedAll(last)
-                plan = catalyst.project(items, plan)
+                plan = self.catalyst.project(items, plan)
             else:
-                plan = node.withNewChildren(catalyst.seq([plan]))
+                plan = node.withNewChildren(self.catalyst.seq([plan]))
         return compat.dataframe_of(plan, rows)
 
-    @property
-    def _projections(self) -> list[Any]:
-        return [node for node in self.nodes if node.nodeName() == "Project"]
 
-    @property
-    def _classes(self) -> Catalyst:
-        assert self.catalyst is not None
-        return self.catalyst
-
-
+@_guarded
 def register(result: DataFrame, made_by: object) -> None:
     """Note what made a result, as long as its plan, or one derived from it, is in use."""
     if is_connect(result.sparkSession):
-        _guarded(lambda: setattr(compat.connect_plan(result), _ATTRIBUTE, made_by))
-        return
-    _guarded(lambda: _results_of(compat.catalyst(result)).add(compat.analyzed(result), made_by))
+        setattr(compat.connect_plan(result), _ATTRIBUTE, made_by)
+    else:
+        _results_of(compat.catalyst(result)).add(compat.analyzed(result), made_by)
 
 
+@_guarded
 def projection(df: DataFrame, *, rows_change: bool = False) -> Projection | None:
     """Return how a DataFrame is derived from the result of a join; None if it is not.
 
@@ -132,11 +136,7 @@ def projection(df: DataFrame, *, rows_change: bool = False) -> Projection | None
     Complexity: O(nodes above the result) calls of the JVM.
     """
     if is_connect(df.sparkSession):
-        return _guarded(lambda: _on_connect(df, rows_change))
-    return _guarded(lambda: _projection(df, rows_change))
-
-
-def _projection(df: DataFrame, rows_change: bool) -> Projection | None:
+        return _on_connect(df, rows_change)
     catalyst = compat.catalyst(df)
     if not (results := _results_of(catalyst)):
         return None
@@ -179,15 +179,16 @@ def results_in(df: DataFrame) -> list[Any]:
 
     Complexity: O(nodes of the plan) calls of the JVM.
     """
+    return _results_in(df) or []
+
+
+@_guarded
+def _results_in(df: DataFrame) -> list[Any]:
     if is_connect(df.sparkSession):
-        found = _guarded(lambda: _distinct(_results_on_connect(compat.connect_plan(df))))
+        found = _results_on_connect(compat.connect_plan(df))
     else:
-        found = _guarded(lambda: _distinct(_results_below(df)))
-    return found or []
-
-
-def _distinct(made: Iterator[Any]) -> list[Any]:
-    return [*{id(made_by): made_by for made_by in made}.values()]
+        found = _results_below(df)
+    return [*{id(made_by): made_by for made_by in found}.values()]
 
 
 def _results_below(df: DataFrame) -> Iterator[Any]:
@@ -276,12 +277,3 @@ def _results_of(catalyst: Catalyst) -> _Results:
         if catalyst not in _results:
             _results[catalyst] = _Results(catalyst)
         return _results[catalyst]
-
-
-def _guarded(use: Callable[[], Result]) -> Result | None:
-    """The result of a function that uses private members of Spark; None where it fails."""
-    try:
-        return use()
-    except Exception as error:
-        _log.debug("bsjoin: the plan of a DataFrame cannot be used: %s", error)
-        return None
