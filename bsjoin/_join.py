@@ -188,8 +188,8 @@ def join_by(
         schema = schema_of_source(batch, cache if isinstance(cache, Incremental) else None)
         keyed = keyed_stream(call, stream, lambda: schema.names)
         if keyed is not None:
-            joined = _join_source(keyed.call, keyed.stream, batch, cache, schema)
-            return joined.drop(*keyed.call.added)
+            joined = _join_source(*keyed, batch, cache, schema)
+            return joined.drop(*keyed[0].added)
         return _join_source(call, stream, batch, cache, schema)
     if isinstance(cache, Incremental):
         raise ArgumentError(
@@ -206,7 +206,7 @@ def join_by(
     table_side(batch)
     keyed = keyed_stream(call, stream, lambda: batch.columns)
     if keyed is not None:
-        return join_by(keyed.call, keyed.stream, batch, cache).drop(*keyed.call.added)
+        return join_by(*keyed, batch, cache).drop(*keyed[0].added)
     # Everything that can be wrong with the call is found before the table is built.
     join = resolve(stream, UnbuiltTable(batch.schema, "the table"), call)
     join = with_candidates(join, stream, batch.schema, batch, call)

@@ -55,14 +55,14 @@ class PrivateTable:
             its primary key. Default None: what the DataFrame reads, if anything.
     """
 
-    origin: DataFrame | str
-    read: Callable[[], DataFrame]
+    origin: DataFrame | str = field(compare=False)
+    read: Callable[[], DataFrame] = field(compare=False)
     keys: tuple[str, ...]
     columns: tuple[str, ...]
     options: Full
     conditions: tuple[Condition, ...]
     nulls_equal: tuple[str, ...] = ()
-    follow: Callable[[], FollowedTable] | None = None
+    follow: Callable[[], FollowedTable] | None = field(default=None, compare=False)
 
     def build(self, *, refreshed: bool = True, checked: bool = False) -> BatchTable:
         """Build the table, or find it as it was left; it is then ``refreshed`` if it is to be.
@@ -99,9 +99,7 @@ class PrivateTable:
 
     def is_same(self, other: PrivateTable) -> bool:
         """Whether the same plan, read at the same time, gives the same table."""
-        mine = self.keys, self.columns, self.options, self.conditions, self.nulls_equal
-        theirs = other.keys, other.columns, other.options, other.conditions, other.nulls_equal
-        return mine == theirs and self.reads_the_same(other)
+        return self == other and self.reads_the_same(other)
 
     def reads_the_same(self, other: PrivateTable) -> bool:
         """Whether both have the same plan, or source."""

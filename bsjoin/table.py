@@ -768,7 +768,7 @@ class BatchTable:
         """:meth:`join`, its arguments checked and in one object."""
         keyed = keyed_stream(call, stream, lambda: self.columns)
         if keyed is not None:
-            return self._join_by(keyed.call, keyed.stream).drop(*keyed.call.added)
+            return self._join_by(*keyed).drop(*keyed[0].added)
         manifest = versions.latest(self._location)
         join = resolve(stream, BuiltTable(manifest, self.path), call)
         brings = all(one.function == "collect" for one in join.aggregates)

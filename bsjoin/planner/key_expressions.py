@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -13,24 +13,13 @@ from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import unused
 
 
-@dataclass(frozen=True)
-class KeyedStream:
-    """A join on expressions, as a join on columns.
-
-    Args:
-        call: the same call, its keys given by name.
-        stream: the stream with a column for each expression: the ``added`` ones of the call, which
-            the result is to be without.
-    """
-
-    call: JoinCall
-    stream: DataFrame
-
-
 def keyed_stream(
     call: JoinCall, stream: DataFrame, table: Callable[[], Iterable[str]]
-) -> KeyedStream | None:
+) -> tuple[JoinCall, DataFrame] | None:
     """Make the stream's expressions columns of it; None if all keys are given by name.
+
+    The same call comes back, its keys given by name, and the stream with the columns that it has
+    ``added`` for the expressions: the result is to be without them.
 
     Raises:
         ArgumentError: a key is neither a name nor a pair; or an expression is none that Spark
@@ -58,7 +47,7 @@ def keyed_stream(
     names = iter(added)
     on = [(next(names) if isinstance(key, Column) else key, name) for key, name in pairs]
     columns = [key.alias(name) for key, name in zip(given, added, strict=True)]
-    return KeyedStream(replace(call, on=on, added=tuple(added)), stream.select("*", *columns))
+    return replace(call, on=on, added=tuple(added)), stream.select("*", *columns)
 
 
 def _pair(one: object) -> tuple[str | Column, str]:
