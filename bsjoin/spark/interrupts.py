@@ -12,7 +12,7 @@ import threading
 import uuid
 from collections.abc import Callable
 from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from pyspark.sql import SparkSession
 from pyspark.util import inheritable_thread_target
@@ -70,8 +70,11 @@ def interruptible(spark: SparkSession, work: Callable[[Interruption], T]) -> T:
 
     def run() -> None:
         try:
-            with _tagged(spark, tag):
+            spark.addTag(tag)
+            try:
                 results.append(context.run(work, interruption))
+            finally:
+                spark.removeTag(tag)
         except BaseException as error:
             failures.append(error)
         finally:
@@ -82,7 +85,8 @@ def interruptible(spark: SparkSession, work: Callable[[Interruption], T]) -> T:
     thread = threading.Thread(target=target, name=_WORK)
     try:
         thread.start()
-        _wait(done)
+        while not done.wait(60):  # without an end Windows would not notice Ctrl-C
+            pass
     except KeyboardInterrupt:
         interruption.come()
         while thread.is_alive() and not done.is_set():
@@ -97,17 +101,3 @@ def interruptible(spark: SparkSession, work: Callable[[Interruption], T]) -> T:
         finally:
             failures.clear()  # or the traceback would keep itself
     return results[0]
-
-
-def _wait(done: threading.Event) -> None:
-    while not done.wait(60):  # without an end Windows would not notice Ctrl-C
-        pass
-
-
-@contextlib.contextmanager
-def _tagged(spark: SparkSession, tag: str) -> Any:
-    spark.addTag(tag)
-    try:
-        yield
-    finally:
-        spark.removeTag(tag)

@@ -205,16 +205,13 @@ def _of_others(leaf: Leaf) -> _Found | None:
 
 
 def _files_of(leaf: Leaf) -> str:
-    is_named = leaf.node.catalogTable().isDefined()
-    return leaf.name if is_named else f"files in {_place_of(leaf)}"
+    if leaf.node.catalogTable().isDefined():
+        return leaf.name
+    return f"files in {leaf.node.relation().location().rootPaths().mkString(', ')}"
 
 
 def _version_of_files(files: Sequence[Any]) -> str:
     return f"{len(files)} files {_digest(*map(str, files))}"
-
-
-def _place_of(leaf: Leaf) -> str:
-    return str(leaf.node.relation().location().rootPaths().mkString(", "))
 
 
 def _digest(*parts: str) -> str:
@@ -227,27 +224,21 @@ def at_version(df: DataFrame, version: SourceVersion, known: Sequence[Columns]) 
     Raises:
         MismatchedColumnError: a column of a table has another type.
     """
+    pinned: list[Other | None] = []
     try:
-        return _at_version(df, version, known)
+        leaves, numbers = leaves_of(df), version.version.split(_BETWEEN)
+        if len(numbers) != len(followable(leaves)):
+            return None
+        for leaf, columns in zip(leaves, known, strict=True):
+            other = None
+            if not _stays(leaf):
+                number = numbers.pop(0)
+                found = table_at(df.sparkSession, leaf, number)
+                if found is None:
+                    return None
+                other = found, names_in(columns, columns_at(leaf, number, found))
+            pinned.append(other)
+        return with_leaves(df, pinned)
     except compat.failures() as error:
         _log.debug("bsjoin: version %s is not read by its number: %s", version.version, error)
         return None
-
-
-def _at_version(
-    df: DataFrame, version: SourceVersion, known: Sequence[Columns]
-) -> DataFrame | None:
-    leaves, numbers = leaves_of(df), version.version.split(_BETWEEN)
-    if len(numbers) != len(followable(leaves)):
-        return None
-    pinned: list[Other | None] = []
-    for leaf, columns in zip(leaves, known, strict=True):
-        other = None
-        if not _stays(leaf):
-            number = numbers.pop(0)
-            found = table_at(df.sparkSession, leaf, number)
-            if found is None:
-                return None
-            other = found, names_in(columns, columns_at(leaf, number, found))
-        pinned.append(other)
-    return with_leaves(df, pinned)
