@@ -31,7 +31,7 @@ from bsjoin.planner.boxes import box_sides
 from bsjoin.planner.keys import KeySide, hash_is_exact, hashable, table_key
 from bsjoin.planner.range_columns import range_side
 from bsjoin.spark import sql
-from bsjoin.spark.arrow import arrow_fields, is_storable
+from bsjoin.spark.arrow import arrow_fields, not_storable
 from bsjoin.spark.session import default_parallelism
 from bsjoin.spark.sql import quoted
 from bsjoin.spark.workers import check_workers
@@ -167,7 +167,7 @@ def build(df: DataFrame, begun: Build, layout: Layout) -> Manifest:
 def _sortable(field: T.StructField) -> str:
     """A column that only orders rows; the text of what cannot travel to the workers."""
     value = sql.column(field.name)
-    return value if is_storable(field) else sql.cast(value, T.StringType())
+    return value if not_storable(field) is None else sql.cast(value, T.StringType())
 
 
 def _sorted_by(key: KeySide, ranged: Mapping[str, str], stored: T.StructType) -> str:

@@ -145,27 +145,21 @@ def _type_of(call: AggregateCall, column: str, dtype: T.DataType) -> T.DataType:
     function = call.function
     if function == "count":
         return T.LongType()
-    if isinstance(dtype, T.DecimalType) and dtype.precision > LONG_DIGITS:
-        raise _refused(
-            call,
-            column,
-            dtype,
-            f"decimals of more than {LONG_DIGITS} digits do not fit into 64 bits",
-        )
+    why = None
     is_number = is_integer(dtype) or is_floating(dtype) or isinstance(dtype, T.DecimalType)
-    if not is_number and not (function in ("min", "max") and isinstance(dtype, _ORDERED)):
+    if isinstance(dtype, T.DecimalType) and dtype.precision > LONG_DIGITS:
+        why = f"decimals of more than {LONG_DIGITS} digits do not fit into 64 bits"
+    elif not is_number and not (function in ("min", "max") and isinstance(dtype, _ORDERED)):
         others = ", and min and max of dates, timestamps and day-time intervals"
-        raise _refused(call, column, dtype, f"bsjoin has these functions of numbers{others}")
+        why = f"bsjoin has these functions of numbers{others}"
+    if why is not None:
+        raise KeyTypeError(
+            f"agg: {call}: the column {column!r} has the type {dtype.simpleString()}, and {why}. "
+            "Cast the table's column, or leave agg out and aggregate the result"
+        )
     if function in ("min", "max"):
         return dtype
     if isinstance(dtype, T.DecimalType):
         digits, scale = _MORE[function]
         return T.DecimalType(dtype.precision + digits, dtype.scale + scale)
     return T.LongType() if function == "sum" and is_integer(dtype) else T.DoubleType()
-
-
-def _refused(call: AggregateCall, column: str, dtype: T.DataType, why: str) -> KeyTypeError:
-    return KeyTypeError(
-        f"agg: {call}: the column {column!r} has the type {dtype.simpleString()}, and {why}. Cast "
-        "the table's column, or leave agg out and aggregate the result"
-    )

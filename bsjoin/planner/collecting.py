@@ -11,7 +11,7 @@ from bsjoin.errors import ArgumentError, ColumnError
 from bsjoin.planner.aggregates import ResolvedAggregate
 from bsjoin.planner.arguments import JoinCall
 from bsjoin.planner.columns import Names
-from bsjoin.spark.arrow import is_storable
+from bsjoin.spark.arrow import not_storable
 
 
 def collected_as(conditions: Sequence[Condition], call: JoinCall) -> str | None:
@@ -62,7 +62,7 @@ def resolved_collection(
     for column in columns:
         field = table[column]
         array = T.ArrayType(T.StructType([field]), containsNull=False)
-        if not is_storable(T.StructField(name, array)):
+        if not_storable(T.StructField(name, array)) is not None:
             raise ColumnError(
                 f"collect={name!r}: the column {column!r} has the type "
                 f"{field.dataType.simpleString()}, which no struct in an array can have. Leave it "

@@ -47,33 +47,27 @@ def check_storable(schema: T.StructType) -> None:
         ColumnError: names the column and its type.
     """
     for field in schema.fields:
-        try:
-            _check_storable(field)
-        except (PySparkException, TypeError, ValueError) as error:
+        if (why := not_storable(field)) is not None:
             raise ColumnError(
                 f"the column {field.name!r} of the table has the type "
-                f"{field.dataType.simpleString()}, which cannot be cached: {error}. "
+                f"{field.dataType.simpleString()}, which cannot be cached: {why}. "
                 "Leave it out with select=[...], or cast it"
-            ) from error
+            )
 
 
-def is_storable(field: T.StructField) -> bool:
-    """Whether a column can travel to and from Spark's Python workers."""
-    try:
-        _check_storable(field)
-    except (PySparkException, TypeError, ValueError):
-        return False
-    return True
-
-
-def _check_storable(field: T.StructField) -> None:
+def not_storable(field: T.StructField) -> str | None:
+    """Why a column cannot travel to and from Spark's Python workers; None if it can."""
     if _has(field.dataType, (T.UserDefinedType, T.VariantType)):
-        raise TypeError("Spark does not exchange it with Python as a nested value")
+        return "Spark does not exchange it with Python as a nested value"
     if _has(field.dataType, (T.NullType,)) and not isinstance(field.dataType, T.NullType):
-        raise TypeError("the void inside it has no values that Arrow could hold")
-    alone = T.StructType([field])
-    arrow_fields(alone)
-    read_spark_schema(alone.json())  # as it is read when the table is opened
+        return "the void inside it has no values that Arrow could hold"
+    try:
+        alone = T.StructType([field])
+        arrow_fields(alone)
+        read_spark_schema(alone.json())  # as it is read when the table is opened
+    except (PySparkException, TypeError, ValueError) as error:
+        return str(error)
+    return None
 
 
 def _has(dtype: T.DataType, kinds: tuple[type[T.DataType], ...]) -> bool:
