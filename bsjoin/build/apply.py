@@ -128,11 +128,7 @@ def apply_changes(
 
 
 def _is_applied(location: StorageLocation, before: Manifest, batch: tuple[str, int]) -> bool:
-    """Whether the last batch of a writer is this one.
-
-    Raises:
-        ArgumentError: it is a later one.
-    """
+    """Whether the last batch of a writer is this one."""
     writer, number = batch
     last = None if before.changes is None else before.changes.last(writer)
     if last is not None and number < last:
@@ -214,11 +210,7 @@ def _draft(
     identity: tuple[str, ...],
     read: _Read,
 ) -> Manifest:
-    """The manifest of the next version, with what the next changes have to know.
-
-    Raises:
-        DuplicateKeyError: keys repeat that may not.
-    """
+    """The manifest of the next version, with what the next changes have to know."""
     step = call.step
     # What others have applied is of no version of the source.
     source = step.until if step is not None else before.source if draft is before else None
@@ -287,13 +279,7 @@ def _check_batch(batch: tuple[str, int] | None) -> None:
 def _identity(
     location: StorageLocation, manifest: Manifest, call: _Call, df: DataFrame
 ) -> tuple[str, ...]:
-    """The columns that tell rows apart, as the table spells them.
-
-    Raises:
-        ArgumentError: there are none, or others were declared before.
-        ColumnError: the table does not store one of them.
-        TableMismatchError: changes cannot be applied to such a table.
-    """
+    """The columns that tell rows apart, as the table spells them."""
     where = f"the table in {str(location)!r}"
     on = tuple(key.name for key in manifest.keys)
     if manifest.latest is not None:

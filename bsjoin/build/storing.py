@@ -214,11 +214,7 @@ def _build(
 def _check_not_added(
     location: StorageLocation, before: Manifest | None, newest: Manifest, layout: Layout
 ) -> None:
-    """Refuse a version without the columns that changes have added to the one before it.
-
-    Raises:
-        TableMismatchError: names them.
-    """
+    """Refuse a version without the columns that changes have added to the one before it."""
     known = {*layout.columns, *(() if before is None else before.columns)}
     if lacking := sorted({*newest.columns} - known):
         raise TableMismatchError(

@@ -142,11 +142,7 @@ class DataFrameSource:
         return Changes(rows, at=lambda: at_version(self._df, until, self._known))
 
     def _names(self) -> list[Mapping[str, str]]:
-        """Under which names each leaf has the columns now.
-
-        Raises:
-            MismatchedColumnError: one that is used is gone.
-        """
+        """Under which names each leaf has the columns now."""
         found: list[Mapping[str, str]] = []
         for place, (leaf, known) in enumerate(zip(self._all, self._known, strict=True)):
             now = columns_of(leaf) if known.numbers else Columns()

@@ -155,9 +155,6 @@ class Following:
 
         At a start a table is taken over: the code may be a newer one. After that, two that read
         different things would replace the rows of each other for ever.
-
-        Raises:
-            SourceError: another application has taken the table over since the last look.
         """
         if source is None:
             return False

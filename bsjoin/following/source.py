@@ -199,11 +199,7 @@ def rereading(spark: SparkSession, source: Source) -> Callable[[Sequence[str]], 
 
 
 def _refuse(source: str, unlike: Iterable[tuple[str, str]]) -> None:
-    """Refuse a table whose columns are not what they were when the source was first read.
-
-    Raises:
-        MismatchedColumnError: names the first one.
-    """
+    """Refuse a table whose columns are not what they were when the source was first read."""
     for name, what in unlike:
         raise MismatchedColumnError(
             f"the column {name!r} of {source} {what}. Queries go on with the rows that "

@@ -187,11 +187,7 @@ def _plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 def _plain(dtype: pa.DataType) -> pa.DataType:
-    """The type with binary in place of text.
-
-    Raises:
-        ValueError: the type is never stored.
-    """
+    """The type with binary in place of text."""
     types = pa.types
     if types.is_string(dtype):
         return pa.binary()
