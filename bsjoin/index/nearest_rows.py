@@ -150,12 +150,8 @@ def _count_nearer(
 ) -> Int64s:
     """How many of the rows behind its probe are nearer to it than each row before it.
 
-    Args:
-        begin: the position of the first probe among all.
-        before: the positions of the probes from there on, and their rows.
-        behind: int64[m]: the first row behind each probe.
-        counts: int64[m]: how many they are.
-        later: compares distances.
+    ``before`` has the positions of the probes, from ``begin`` on, and their rows; behind each probe
+    are ``counts`` rows from ``behind`` on.
 
     Complexity: a binary search for each row.
     """
@@ -180,13 +176,8 @@ def _merged(
 ) -> tuple[Int64s, Int64s]:
     """The first n rows of both sides of some probes, nearest first.
 
-    Args:
-        before: positions of the probes, ascending, and the rows before each, nearest first.
-        behind: the same of the rows behind it.
-        nearer: how many of those behind are nearer than each of those before.
-        many_before: int64[m]: how many are before each probe.
-        many_behind: int64[m]: how many are behind it.
-        n: how many are taken.
+    ``before`` and ``behind`` have the positions of the probes, ascending, and the rows there,
+    nearest first; ``nearer`` tells of each row before its probe how many behind it are nearer.
     """
     counts = many_before + many_behind
     starts = np.cumsum(counts) - counts

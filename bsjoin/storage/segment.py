@@ -36,11 +36,6 @@ from bsjoin.storage.mapped import map_batch, map_column, sound
 from bsjoin.storage.segment_entries import SegmentInfo
 
 
-def _least_and_greatest_hash(keys: Int64s) -> tuple[int, int]:
-    hashes = hashes_of_integers(keys)
-    return int(hashes.min()), int(hashes.max())
-
-
 def keys_and_longest_run(index: HashIndex) -> tuple[int, int]:
     """The number of distinct keys, and the largest number of rows of one.
 
@@ -123,13 +118,14 @@ class Segment:
         hashes = self.index.hashes
         if not self.index.dense:
             return int(hashes[-2])
-        least, last = _least_and_greatest_hash(hashes[:-1])
+        found = hashes_of_integers(hashes[:-1])
+        least = int(found.min())
         with sound(self._location, self.info.files[0]):
             if least != self.info.first_hash:
                 raise ValueError(
                     f"its first_hash is {least}, and the manifest has {self.info.first_hash}"
                 )
-        return last
+        return int(found.max())
 
     def _boxes(self, dimensions: int) -> BoxIndex:
         """The rows by several ranges at once, checked."""
