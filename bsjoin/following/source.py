@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from pyspark.sql import types as T  # noqa: N812
 from bsjoin.build.source_scan import scanned, streamed
 from bsjoin.build.steps import NotTold
 from bsjoin.errors import ArgumentError
-from bsjoin.following.protocol import Changes, SourceVersion
+from bsjoin.following.protocol import Changes, Followed, SourceVersion
 from bsjoin.planner.incremental_cache import schema_of_source
 from bsjoin.sources.databases.dialect import Database
 from bsjoin.sources.databases.pgchanges import OP
@@ -45,8 +44,8 @@ def followed_table(spark: SparkSession, source: Source, columns: Sequence[str]) 
     return kind(spark, source, looks, columns)
 
 
-class FollowedTable(ABC):
-    """A source's table, as a :class:`bsjoin.following.protocol.Followed`.
+class FollowedTable(Followed):
+    """A source's table.
 
     Args:
         spark: the session.
@@ -78,18 +77,6 @@ class FollowedTable(ABC):
         wanted = pa.schema(arrow_fields(schema))
         arrays = [retyped(whole(rows.column(field.name)), field.type) for field in wanted]
         return self._spark.createDataFrame(pa.Table.from_arrays(arrays, schema=wanted), schema)
-
-    @abstractmethod
-    def has(self, version: SourceVersion, until: SourceVersion) -> bool:
-        """As in ``Followed``."""
-
-    @abstractmethod
-    def at(self, version: SourceVersion) -> DataFrame:
-        """As in ``Followed``."""
-
-    @abstractmethod
-    def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
-        """As in ``Followed``."""
 
 
 class _OfPostgreSQL(FollowedTable):
@@ -129,10 +116,6 @@ class _OfPostgreSQL(FollowedTable):
 class _OfLake(FollowedTable):
     """A table of Delta or Iceberg."""
 
-    def __init__(self, spark: SparkSession, source: Source, looks: Any, columns: Sequence[str]):
-        super().__init__(spark, source, looks, columns)
-        self._unlike = looks.unlike
-
     def has(self, version: SourceVersion, until: SourceVersion) -> bool:
         """As in ``Followed``: one that was restored from a copy has others of the same number."""
         times = {version.committed_at_us, until.committed_at_us} - {None}
@@ -144,7 +127,7 @@ class _OfLake(FollowedTable):
         Raises:
             MismatchedColumnError: a column is gone, or has another name or type.
         """
-        _refuse(version.source, self._unlike(self.columns))
+        _refuse(version.source, self._looks.unlike(self.columns))
         return scanned(self._spark, self._looks.at(version.version), self.columns)
 
     def changes(self, since: SourceVersion, until: SourceVersion) -> Changes | None:
@@ -156,7 +139,7 @@ class _OfLake(FollowedTable):
         """
         if not since.is_of(until):
             return None
-        _refuse(until.source, self._unlike(self.columns))
+        _refuse(until.source, self._looks.unlike(self.columns))
         found = self._looks.changes(since, until.version, self.columns)
         if isinstance(found, str):
             raise NotTold(found)

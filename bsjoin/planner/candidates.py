@@ -25,7 +25,7 @@ from bsjoin.planner.contradictions import check_together
 from bsjoin.planner.keys import is_floating
 from bsjoin.planner.planned_join import given_names
 from bsjoin.planner.range_columns import check_range_types, range_columns
-from bsjoin.planner.range_sql import condition_sql, relation_sql
+from bsjoin.planner.range_sql import condition_sql
 from bsjoin.planner.references import with_columns
 from bsjoin.planner.resolved_join import ResolvedJoin
 from bsjoin.planner.where import Where, where_over
@@ -170,7 +170,7 @@ def _checked(
     called |= dict(more)
     ours = {field.name: (sql.column(field.name), field.dataType) for field in stream.schema}
     theirs = {name: (sql.column(called[name]), schema[name].dataType) for name in used}
-    texts = [relation_sql(one, ours, theirs) for one in searched]
+    texts = [condition_sql(one, ours, theirs, overlaps=True) for one in searched]
     texts += [condition_sql(one, ours, theirs) for one in checked]
     condition = F.expr(" AND ".join(f"({text})" for text in texts if text))
     return replace(join, checked=tuple(checked)), condition, more

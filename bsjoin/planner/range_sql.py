@@ -29,10 +29,17 @@ _SECOND = 10**6
 Typed = tuple[str, T.DataType]
 
 
-def condition_sql(when: Condition, stream: Mapping[str, Typed], table: Mapping[str, Typed]) -> str:
+def condition_sql(
+    when: Condition,
+    stream: Mapping[str, Typed],
+    table: Mapping[str, Typed],
+    *,
+    overlaps: bool = False,
+) -> str:
     """A condition, any but an as-of join, as a boolean expression over the columns of both sides.
 
-    Of each column a side has how it is called in SQL, and its type.
+    Of each column a side has how it is called in SQL, and its type. Of intervals that an index has
+    found, since they share a point (``overlaps``), what is left to check; empty for nothing.
 
     Raises:
         KeyTypeError: numbers with so many digits that Spark cannot add a width to them exactly.
@@ -46,20 +53,10 @@ def condition_sql(when: Condition, stream: Mapping[str, Typed], table: Mapping[s
     if isinstance(when, Within):
         return _within(when, *values)
     assert isinstance(when, Overlaps)
-    shared = _not_empty(when, *values) if when.relation == "meets" else _overlaps(when, *values)
-    return _all(shared, _relation(when, scale, *values))
-
-
-def relation_sql(when: Overlaps, stream: Mapping[str, Typed], table: Mapping[str, Typed]) -> str:
-    """What is left of a condition for rows that an index of overlaps has found; empty for nothing.
-
-    It takes and raises what :func:`condition_sql` does.
-    """
-    ours, theirs = [stream[name] for name in when.stream], [table[name] for name in when.batch]
-    scale = _Scale([dtype for _, dtype in (*ours, *theirs)])
-    values = [scale.read(*one) for one in (*ours, *theirs)]
-    # The index of intervals that meet has both ends of all.
-    shared = _not_empty(when, *values) if when.relation == "meets" else ""
+    if when.relation == "meets":  # the index of these has both ends of all
+        shared = _not_empty(when, *values)
+    else:
+        shared = "" if overlaps else _overlaps(when, *values)
     return _all(shared, _relation(when, scale, *values))
 
 
