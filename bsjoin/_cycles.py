@@ -74,7 +74,7 @@ class Cycles:
             return "placement: by Spark (no placement= and no scaler= was given)"
         if self._placing is None:
             return "placement: no cycle has run yet"
-        return self._placing.explain()
+        return self._placing.loop.explain()
 
     def __call__(self, stream: DataFrame, batch_id: int) -> None:
         """Run one cycle: table version, partition rule and placement are chosen now, for all of it.
@@ -133,7 +133,7 @@ class Cycles:
             self._placing = Placing(
                 stream.sparkSession, self.placement, self.scaler, self.call.partition
             )
-        with self._placing.cycle() as context:
+        with self._placing.loop.cycle() as context:
             yield context
 
     def _partition(self, context: CycleContext | None) -> Hash | HotSpot | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
@@ -66,6 +65,9 @@ class Placing:
         placement: a policy, or options; None where only the number of partitions changes.
         scaler: chooses that number, or the executors'; None keeps it.
         partition: how the rows are sent to partitions, with the first number of them, if any.
+
+    Attributes:
+        loop: what places and scales each cycle.
     """
 
     def __init__(
@@ -75,7 +77,7 @@ class Placing:
         scaler: Scaler | None,
         partition: Hash | HotSpot | None,
     ) -> None:
-        self._loop = Loop(
+        self.loop = Loop(
             spark,
             placement,
             scaler=scaler,
@@ -83,14 +85,6 @@ class Placing:
             partitions=None if partition is None else partition.partitions,
             splits=isinstance(partition, HotSpot) and partition.splits,
         )
-
-    def cycle(self) -> AbstractContextManager[CycleContext]:
-        """One cycle; what is yielded says how many partitions, and places rows."""
-        return self._loop.cycle()
-
-    def explain(self) -> str:
-        """Tell who decides, and why the last cycle ran as it did."""
-        return self._loop.explain()
 
     def cached(
         self,
@@ -121,7 +115,7 @@ class Placing:
 
     def progress(self) -> PlacementProgress | None:
         """Of the cycle that ended last."""
-        last = self._loop.last
+        last = self.loop.last
         if last is None:
             return None
         decision = last.decision

@@ -225,7 +225,7 @@ def test_what_a_host_has_cached_is_known(
 ) -> None:
     def cached(ran: Ran, partitions: int) -> list[float]:
         """The bytes of each partition on the one host that there is."""
-        tasks = ran.cycles._placing._loop.monitor.tasks(partitions)
+        tasks = ran.cycles._placing.loop.monitor.tasks(partitions)
         assert {*HOME.host} == {*"".join(host for one in tasks for host in one.cached)}
         return [one.cached[HOME.host] for one in tasks]
 
@@ -298,7 +298,7 @@ def test_what_did_not_run_did_not_run_elsewhere(
     ran = Ran(built, sink=lambda df, _: next(sinks)(df), placement=RoundRobin())
     for ran_there in (1, 0):
         ran.run(stream(spark))
-        found = ran.cycles._placing._loop
+        found = ran.cycles._placing.loop
         assert (len(found.last.requested), len(found.last.landed)) == (3, ran_there)
         assert found.controller.failed == frozenset()
         assert found.controller.plan.unplaced == ()

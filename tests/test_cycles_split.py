@@ -74,7 +74,7 @@ class Ran:
         for number in range(cycles):
             self.cycles(stream(spark), number)
             self.now += 10.0
-            results.append(self.cycles._placing._loop.last)
+            results.append(self.cycles._placing.loop.last)
         return results
 
     def _sink(self, df: DataFrame, _: int) -> None:

@@ -154,7 +154,7 @@ def joined(
     for number, seed in enumerate(seeds):
         steered(stream(spark, seed), number)
     placed = [one.placement for one in bsjoin.progress(steered)]
-    loop = steered._placing._loop
+    loop = steered._placing.loop
     return {
         "cached": [task.cached for task in loop.monitor.tasks(loop.last.partitions)],
         "right": found == [expected(spark, seed) for seed in seeds],
