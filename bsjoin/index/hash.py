@@ -72,7 +72,12 @@ class HashIndex:
 
     @classmethod
     def build(
-        cls, hashes: Int64s, same_key: Bools | None = None, *, has_sentinel: bool = False
+        cls,
+        hashes: Int64s,
+        same_key: Bools | None = None,
+        *,
+        has_sentinel: bool = False,
+        dense: bool = False,
     ) -> HashIndex:
         """Index rows that are sorted by hash, and inside one hash by key.
 
@@ -82,37 +87,17 @@ class HashIndex:
                 (default): equal hashes mean equal keys.
             has_sentinel: whether the hashes are those of :func:`with_sentinel`, int64[n + 1], which
                 the index keeps without a copy. Default False.
+            dense: whether they are integer keys, for which :func:`are_dense` holds, and there is a
+                bucket for each number. Default False.
 
         Returns:
-            The index: 8 bytes per row for the hashes, 2 to 8 for the directory, and 4 for the runs
-            if a key occurs twice.
+            The index: 8 bytes per row for the hashes, 2 to 8 for the directory (4 to 16 of dense
+            keys), and 4 for the runs if a key occurs twice.
 
         Complexity: O(n).
         """
         padded = hashes if has_sentinel else with_sentinel(hashes)
-        if same_key is None:
-            same_key = padded[1:-1] == padded[:-2]
-        return cls._make(padded, _run_lengths(same_key))
-
-    @classmethod
-    def of_dense(cls, keys: Int64s, *, has_sentinel: bool = False) -> HashIndex:
-        """Index rows that are sorted by an integer key, with a bucket for each number.
-
-        Args:
-            keys: int64[n], ascending, at least one; :func:`are_dense` holds.
-            has_sentinel: as for :meth:`build`.
-
-        Returns:
-            The index: 8 bytes per row for the keys, 4 to 16 for the directory, and 4 for the runs
-            if a key occurs twice.
-
-        Complexity: O(n).
-        """
-        padded = keys if has_sentinel else with_sentinel(keys)
-        return cls._make(padded, _run_lengths(padded[1:-1] == padded[:-2]), dense=True)
-
-    @classmethod
-    def _make(cls, padded: Int64s, runs: Int32s | None, dense: bool = False) -> HashIndex:
+        runs = _run_lengths(padded[1:-1] == padded[:-2] if same_key is None else same_key)
         n = len(padded) - 1
         if not 0 < n < MAX_ROWS:
             raise ValueError(f"an index holds 1 to {MAX_ROWS - 1} rows, not {n}")

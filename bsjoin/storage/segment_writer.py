@@ -113,7 +113,7 @@ def write_segment(
         in_order = with_sentinel(numbers, order)
         del numbers
         first_key = int(in_order[0])
-        index = HashIndex.of_dense(in_order, has_sentinel=True)
+        index = HashIndex.build(in_order, has_sentinel=True, dense=True)
     else:
         del numbers
         order = np.argsort(hashes, kind="stable").astype(np.int32)

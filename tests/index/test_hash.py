@@ -103,7 +103,7 @@ BROKEN_DENSE: list[tuple[list[int], dict[str, Any], str]] = [
 
 def test_broken_invariants_are_named() -> None:
     scattered = HashIndex.build(np.array([1, 5], np.int64))
-    dense = [(HashIndex.of_dense(np.array(keys)), *rest) for keys, *rest in BROKEN_DENSE]
+    dense = [(HashIndex.build(np.array(keys), dense=True), *rest) for keys, *rest in BROKEN_DENSE]
     for good, broken, says in [*((scattered, *one) for one in BROKEN), *dense]:
         good.validate()
         with pytest.raises(ValueError, match=says):
