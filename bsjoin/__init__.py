@@ -72,31 +72,24 @@ __all__ = [
 
 # Imported when first used: a Spark worker needs none of them, and starts the sooner.
 _HOMES = {
-    "AsOf": "bsjoin.conditions",
-    "Band": "bsjoin.conditions",
-    "BatchTable": "bsjoin.table",
-    "CacheProgress": "bsjoin.metrics.records",
-    "CycleProgress": "bsjoin.metrics.records",
-    "Cycles": "bsjoin._cycles",
-    "Full": "bsjoin.options",
-    "Hash": "bsjoin.partitioning",
-    "HotSpot": "bsjoin.partitioning",
-    "Incremental": "bsjoin.options",
-    "Overlaps": "bsjoin.conditions",
-    "PartitionProgress": "bsjoin.metrics.records",
-    "PlacementProgress": "bsjoin.metrics.records",
-    "RefreshProgress": "bsjoin.metrics.refreshes",
-    "SourceVersion": "bsjoin.storage",
-    "Stats": "bsjoin.storage",
-    "Version": "bsjoin.table",
-    "Within": "bsjoin.conditions",
-    "cycles": "bsjoin._cycles",
-    "dashboard": "bsjoin.monitoring.dashboard",
-    "explain": "bsjoin.planner.chain",
-    "jar": "bsjoin.runtimes.jvm.jar",
-    "join": "bsjoin._join",
-    "progress": "bsjoin.metrics.progress",
-    "reporting": "bsjoin._reporting",
+    name: home
+    for home, names in {
+        "bsjoin._cycles": "Cycles cycles",
+        "bsjoin._join": "join",
+        "bsjoin._reporting": "reporting",
+        "bsjoin.conditions": "AsOf Band Overlaps Within",
+        "bsjoin.metrics.progress": "progress",
+        "bsjoin.metrics.records": "CacheProgress CycleProgress PartitionProgress PlacementProgress",
+        "bsjoin.metrics.refreshes": "RefreshProgress",
+        "bsjoin.monitoring.dashboard": "dashboard",
+        "bsjoin.options": "Full Incremental",
+        "bsjoin.partitioning": "Hash HotSpot",
+        "bsjoin.planner.chain": "explain",
+        "bsjoin.runtimes.jvm.jar": "jar",
+        "bsjoin.storage": "SourceVersion Stats",
+        "bsjoin.table": "BatchTable Version",
+    }.items()
+    for name in names.split()
 }
 _MODULES = {"functions", "kafka", "monitoring"}
 _WITHOUT_SPARK = {
