@@ -59,17 +59,10 @@ def ensure(
 ) -> None:
     """Let a location hold a table: build it, unless it is there and its source is unchanged.
 
-    Args:
-        location: where the table is stored.
-        df: the source.
-        layout: what the table is to hold.
-        options: the user's own word for the state of the source, and how old rows may be.
-        private: whether it is wanted by a join, which does not change the condition that a table
-            was built with, and changes its rule of latest rows only by another one.
-        advance: of a source that is followed, the version whose rows ``df`` has: what another
-            application has made of it meanwhile stays.
-        checked: whether the files of the table were compared with their checksums before, and only
-            have to be there. Default False.
+    A ``private`` table is wanted by a join, which does not change the condition that a table was
+    built with, and changes its rule of latest rows only by another one. With ``advance``, of a
+    source that is followed, ``df`` has the rows of that version: what another application has made
+    of it meanwhile stays. Files that were ``checked`` before have to be there, and no more.
 
     Raises:
         TableMismatchError: the location holds a table of other keys or another condition.

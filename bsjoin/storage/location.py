@@ -339,15 +339,7 @@ class StorageLocation:
     def link(self, name: str, size: int, expected: str, link: Path) -> None:
         """Make a hard link to this host's copy of a remote file.
 
-        Args:
-            name: as for :meth:`map`.
-            size: as for :meth:`map`.
-            expected: as for :meth:`map`.
-            link: the path of the link, in the temporary folder of this host.
-
-        Raises:
-            FileNotFoundError: as for :meth:`map`.
-            DamagedTableError: as for :meth:`map`.
+        The ``link`` is a path in the temporary folder of this host; all else is as in :meth:`map`.
         """
         with self._errors(f"fetch {name!r}"):
             linked = self._copies.link(name, size, expected, self._download_of(name), link)

@@ -49,12 +49,7 @@ class Layer:
     ) -> Layer:
         """The inverse of :meth:`to_json`, for data that is not trusted.
 
-        Args:
-            item: the JSON.
-            columns: how many columns are stored, compared keys included.
-            compared: how many of them are compared keys.
-            integers: whether the key is one integer, and there are no range columns.
-            dimensions: of the table's boxes; 0 for none.
+        The arguments are as for :class:`SegmentInfo`; so many columns are ``compared`` keys.
 
         Raises:
             ValueError: names the invalid field.
