@@ -48,7 +48,7 @@ class Settled:
         why = self._why_not(now_s)
         if why is None:
             self._taken, self._waits_since_s = version, 0.0
-            self._had_success = self._has(_SUCCESS)
+            self._had_success = bool(self._found(_SUCCESS))
             return version
         if now_s - self._waits_since_s >= _PATIENCE_S:
             raise SourceError(
@@ -65,14 +65,11 @@ class Settled:
         if quiet_s < _PATIENCE_S:  # what stays so for long is meant so
             if not all(len(leaf.node.relation().location().inputFiles()) for leaf in self._files):
                 return "there is no file"
-            if self._had_success and not self._has(_SUCCESS):
+            if self._had_success and not self._found(_SUCCESS):
                 return f"there is no {_SUCCESS} any more"
         if self._taken is not None and quiet_s < _QUIET_S:
             return "they have just changed"
         return None
-
-    def _has(self, name: str) -> bool:
-        return bool(self._found(name))
 
     def _found(self, pattern: str) -> list[str]:
         found = []

@@ -21,11 +21,10 @@ import pyarrow.compute as pc
 from bsjoin.index import GREATEST, codes, row_order
 from bsjoin.index.arrays import Bools, Float64s, Int32s, Int64s
 from bsjoin.storage.range_index import codes_of, is_ranked
+from bsjoin.values.plain import is_any_list
 from bsjoin.values.sort_order import SortOrder
 
 Order = Int32s | Int64s
-
-_LISTS = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
 
 
 @dataclass(frozen=True)
@@ -246,7 +245,7 @@ def _of_values(array: pa.Array, exact: bool) -> Int64s:
         return together
     if pa.types.is_map(dtype):
         return _of_map(array, exact)
-    if any(is_list(dtype) for is_list in _LISTS):
+    if is_any_list(dtype):
         lengths = pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False)
         return _of_lists(lengths, order_codes(array.flatten(), exact))
     if pa.types.is_primitive(dtype) or (pa.types.is_decimal128(dtype) and not is_ranked(dtype)):

@@ -151,11 +151,9 @@ class ChangeSet:
             for column in self.rows.columns
         )
 
-    def _values(self, number: int) -> list[pa.Array]:
-        return [column.combine_chunks() for column in self.rows.slice(number, 1).columns]
-
     def _shown(self, number: int) -> str:
-        row = dict(zip(self.rows.column_names, map(reprs, self._values(number)), strict=True))
+        columns = (column.combine_chunks() for column in self.rows.slice(number, 1).columns)
+        row = dict(zip(self.rows.column_names, map(reprs, columns), strict=True))
         what = ("before an update", "delete", "upsert")[self.kinds[number]]
         values = ", ".join(f"{name!r}: {value}" for name, (value,) in row.items())
         return f"{what} {{{values}}}"[:300]
