@@ -97,11 +97,7 @@ class IntervalIndex:
         return self.starts.rows
 
     def stabbed(
-        self,
-        points: Int64s,
-        lows: Int64s,
-        highs: Int64s,
-        shifts: Int64s | None = None,
+        self, points: Int64s, lows: Int64s, highs: Int64s, shifts: Int64s | None = None
     ) -> Asked:
         """What intervals have to be to contain a point; for :meth:`pairs` and :meth:`any`.
 
