@@ -13,7 +13,6 @@ import numpy as np
 
 from bsjoin.index.arrays import Bools, Int32s, Int64s
 
-
 MAX_ROWS = int(np.iinfo(np.int32).max)
 """An index has fewer rows: their positions are int32."""
 

@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from bsjoin.index.arrays import Float64s, Int64s
 
-
 LEAST = int(np.iinfo(np.int64).min)
 GREATEST = int(np.iinfo(np.int64).max)
 SIGN = np.uint64(1 << 63)

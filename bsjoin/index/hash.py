@@ -32,7 +32,6 @@ from bsjoin.index.arrays import Bools, Int32s, Int64s, UInt64s
 from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
 from bsjoin.index.encoding import GREATEST, SIGN
 
-
 _SENTINEL = np.int64(GREATEST)
 _AT_ONCE = 1 << 20
 _MOST_NUMBERS = 4  # per row, where each number has a bucket

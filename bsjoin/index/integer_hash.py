@@ -13,7 +13,6 @@ import numpy as np
 
 from bsjoin.index.arrays import Int64s, UInt64s
 
-
 _BITS = 64
 _AT_ONCE = 1 << 14
 """With 65,536, the steps on a batch of so many rows took three times as long."""

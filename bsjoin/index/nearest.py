@@ -17,7 +17,6 @@ from bsjoin.index.arrays import Bools, Float64s, Int64s
 from bsjoin.index.encoding import floats
 from bsjoin.index.sorted_rows import SortedRows
 
-
 Direction = Literal["backward", "forward", "nearest"]
 DIRECTIONS = ("backward", "forward", "nearest")
 Later = Callable[[Int64s, Int64s, Int64s], Bools]

@@ -27,7 +27,6 @@ from bsjoin.index.encoding import SIGN
 from bsjoin.index.row_pairs import pairs
 from bsjoin.index.skiplist import SkipList
 
-
 _PIECE = 8
 _CHUNK = 1 << 20
 _FEW = 64  # texts up to which comparing one by one is faster

@@ -21,7 +21,6 @@ from bsjoin.index.checks import chunks, refuse
 from bsjoin.index.encoding import LEAST
 from bsjoin.index.row_pairs import expand
 
-
 _BITS = 3
 FAN = 1 << _BITS
 """The children of a node."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from bsjoin.index.arrays import Int64s
 
-
 _BITS = 63
 
 

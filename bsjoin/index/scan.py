@@ -14,7 +14,6 @@ import numpy as np
 
 from bsjoin.index.arrays import Int64s
 
-
 _LONG = 2048  # rows of a range from which on a separate vectorised step is worthwhile
 _DENSE = 0.1
 _SAMPLE = 512

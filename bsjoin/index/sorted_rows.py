@@ -32,7 +32,6 @@ from bsjoin.index.arrays import Bools, Float64s, Int32s, Int64s
 from bsjoin.index.checks import MAX_ROWS, check_directory, check_entries, chunks, refuse
 from bsjoin.index.skiplist import Side, SkipList, too_small
 
-
 Closed = Literal["both", "left", "right", "neither"]
 CLOSED = ("both", "left", "right", "neither")
 _CHUNK = 1 << 18

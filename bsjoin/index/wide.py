@@ -16,7 +16,6 @@ from bsjoin.index.encoding import GREATEST, LEAST, SIGN
 from bsjoin.index.nearest import Later
 from bsjoin.index.ordered_dictionary import ByteStrings
 
-
 _LOW_WORD = (1 << 64) - 1
 _LARGEST = (1 << 127) - 1
 _DIGITS, _HALF = 9, np.uint64((1 << 32) - 1)  # 10**9 times 32 bits fits into 64

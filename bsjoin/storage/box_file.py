@@ -30,7 +30,6 @@ from bsjoin.index.sorted_rows import Closed
 from bsjoin.storage.mapped import shown
 from bsjoin.storage.range_index import codes_of
 
-
 FEW_ROWS = 64
 """Of keys that all have so many rows or fewer, a search by one range looks at few rows anyway."""
 

@@ -23,7 +23,6 @@ from bsjoin.storage.checksums import checksum_of_bytes
 from bsjoin.storage.location import StorageLocation
 from bsjoin.storage.mapped import read_column, sound
 
-
 RUN = ".run"
 """What the names of runs end with."""
 

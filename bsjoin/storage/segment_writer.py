@@ -31,7 +31,6 @@ from bsjoin.storage.segment import bools, keys_and_longest_run
 from bsjoin.storage.segment_entries import BoxFile, SegmentInfo, box_file, column_file, index_file
 from bsjoin.storage.ties import Tie, break_all_ties, order_codes, places_in_runs
 
-
 _AT_ONCE = 1 << 20
 
 

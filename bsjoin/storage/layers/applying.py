@@ -29,7 +29,6 @@ from bsjoin.storage.ties import order_codes
 from bsjoin.storage.unindexed import unindexed_column
 from bsjoin.values.retype import joined, whole
 
-
 _ABSORBED = 4  # a layer goes into the next one unless it has so many times its rows
 _BOXED = 1 << 12
 """Rows. An index of boxes over fewer takes 7 ms more, as long as thousands of searches of all."""

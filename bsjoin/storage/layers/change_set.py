@@ -16,7 +16,6 @@ from bsjoin.storage.ties import order_codes
 from bsjoin.values.plain import has_inside, plain
 from bsjoin.values.python_values import reprs
 
-
 PRE_IMAGE, DELETE, UPSERT = 0, 1, 2
 """What a change is: a row as it was before an update, one that is removed, one as it is now."""
 

@@ -28,7 +28,6 @@ from bsjoin.storage.segment import Segment
 from bsjoin.storage.segment_entries import MOST_ROWS, SegmentInfo
 from bsjoin.values.retype import LARGEST
 
-
 _DUE = 0.05  # of the rows of the base
 _FEWEST = 1 << 14  # rows in layers; fewer are no matter, however small the base
 

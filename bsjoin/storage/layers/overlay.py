@@ -21,7 +21,6 @@ from bsjoin.storage.layers.keys import Keys, keys_in, row_hashes
 from bsjoin.storage.opening import OpenLayer
 from bsjoin.storage.segment import Segment
 
-
 _BITS_PER_KEY, _MOST_BITS = 32, 22  # one other key in 32 to 64 passes
 _AT_ONCE = 1 << 18
 _MOST_KEYS, _MOST_BYTES = 1 << 22, 1 << 28  # of an index of all keys
