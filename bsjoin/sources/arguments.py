@@ -15,11 +15,7 @@ _LONGEST_S = 2_000_000.0  # in milliseconds it fits into 32 bits
 
 
 def located(path: str | os.PathLike[str], name: str) -> str:
-    """What a path or URL means.
-
-    Raises:
-        ArgumentError: it cannot be used; the error begins with the argument's name.
-    """
+    """What a path or URL means; the error of one that cannot be used names the argument."""
     try:
         return address_of(path)
     except StoreError as error:
@@ -27,32 +23,20 @@ def located(path: str | os.PathLike[str], name: str) -> str:
 
 
 def check_unique(unique: object, *, or_none: bool = True) -> None:
-    """Refuse what is neither True nor False, nor None where that asks the source.
-
-    Raises:
-        ArgumentError: it is something else.
-    """
+    """Refuse what is neither True nor False, nor None where that asks the source."""
     if not (isinstance(unique, bool) or (unique is None and or_none)):
         told = ", or None: as the source says" if or_none else ""
         raise ArgumentError(f"unique={unique!r}: give True or False{told}")
 
 
 def check_max_keys(max_keys: object) -> None:
-    """Refuse what is no number of keys.
-
-    Raises:
-        ArgumentError: it is not a whole number above zero.
-    """
+    """Refuse what is no number of keys."""
     if type(max_keys) is not int or max_keys < 1:
         raise ArgumentError(f"max_keys={max_keys!r}: give a whole number above zero")
 
 
 def check_texts(options: Any, name: str) -> dict[str, str]:
-    """The options of a library; None: none.
-
-    Raises:
-        ArgumentError: they are no names and values; the error shows none of them.
-    """
+    """The options of a library; None: none. An error shows none of them."""
     given = {} if options is None else options
     if not isinstance(given, Mapping) or not all(
         isinstance(part, str) for pair in given.items() for part in pair
@@ -62,11 +46,7 @@ def check_texts(options: Any, name: str) -> dict[str, str]:
 
 
 def positive(duration: timedelta | str | float, name: str) -> float:
-    """The seconds of a duration; longer ones than drivers and threads take are 23 days.
-
-    Raises:
-        ArgumentError: it is not a duration above zero.
-    """
+    """The seconds of a duration above zero; at most 23 days, which drivers and threads take."""
     value = seconds(duration, name)
     if value <= 0:
         raise ArgumentError(f"{name}={duration!r}: it must be above zero")

@@ -9,11 +9,7 @@ from bsjoin.errors import SourceError
 
 
 def driver(module: str, extra: str) -> Any:
-    """Import a driver.
-
-    Raises:
-        SourceError: it is not installed.
-    """
+    """Import a driver."""
     try:
         return importlib.import_module(module)
     except ImportError as error:

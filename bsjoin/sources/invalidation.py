@@ -137,9 +137,6 @@ def key_table(
 
     That is a table with the key columns; or a sequence of values for one key column, of tuples or
     dicts for several.
-
-    Raises:
-        ArgumentError: a value does not have its column's type.
     """
     names = schema.names
     if isinstance(keys, pa.Table):

@@ -35,12 +35,7 @@ class RedisClient:
         self.is_cluster = False
 
     def run(self, work: Callable[[Any], T]) -> T:
-        """Run some work with the library's client.
-
-        Raises:
-            TransientSourceError: the server is not there, or not ready.
-            SourceError: any other failure.
-        """
+        """Run some work with the library's client; its failure is an error of ours."""
         return run_translated(lambda: self._run(work), self._translated, self.close)
 
     def _run(self, work: Callable[[Any], T]) -> T:

@@ -19,11 +19,7 @@ _ALL_DIGITS = 1e15  # smaller doubles have a decimal place within their first 15
 
 
 def array_of(values: Sequence[Any], dtype: pa.DataType, name: str, what: str) -> pa.Array:
-    """The values as an array; no value is changed or replaced by null.
-
-    Raises:
-        DataError: a value is not of the type; names the column and the value.
-    """
+    """The values as an array; no value is changed or replaced by null."""
     try:
         return _array(values, dtype)
     except (pa.ArrowException, ValueError, TypeError, ArithmeticError):

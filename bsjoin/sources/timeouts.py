@@ -12,13 +12,7 @@ T = TypeVar("T")
 
 
 def run_with_timeout(limit_s: float, work: Callable[[], T], what: str) -> T:
-    """Run the work in a thread and wait at most ``limit_s`` seconds.
-
-    Raises:
-        LookupTimeoutError: the timeout has expired. The work continues in its thread; its result is
-            ignored.
-        BaseException: any exception of the work.
-    """
+    """Run the work in a thread, for which nobody waits after ``limit_s`` seconds."""
     results: list[T] = []
     errors: list[BaseException] = []
 

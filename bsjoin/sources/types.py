@@ -78,11 +78,7 @@ def _nested(dtype: pa.DataType) -> pa.DataType | None:
 
 
 def as_schema(schema: object) -> pa.Schema:
-    """The schema of a user's argument: a ``pyarrow.Schema``, or names with Arrow types.
-
-    Raises:
-        ArgumentError: it is neither, or has a type that Spark does not support.
-    """
+    """The schema of a user's argument: a ``pyarrow.Schema``, or names with Arrow types."""
     if isinstance(schema, Mapping):
         if not all(isinstance(k, str) and isinstance(t, pa.DataType) for k, t in schema.items()):
             raise ArgumentError(
@@ -122,10 +118,6 @@ def overridden(
     """The schema of a table: the declared types, replaced by the user's where given.
 
     Declared are name, Arrow type (None: unknown) and the database's name of the type.
-
-    Raises:
-        ColumnError: the override names a missing column, or a name occurs twice.
-        SourceError: a column has no known type and no override.
     """
     names = [name for name, _, _ in declared]
     _refuse_doubles(names, what)
@@ -176,11 +168,7 @@ def keeps_keys(declared: pa.DataType, wanted: pa.DataType) -> bool:
 def wanted_columns(
     schema: pa.Schema, keys: Sequence[str], columns: Sequence[str] | None, what: str
 ) -> list[str]:
-    """The key columns and the requested columns, each once.
-
-    Raises:
-        ColumnError: one of them does not exist.
-    """
+    """The key columns and the requested columns, each once."""
     wanted = list(dict.fromkeys([*keys, *(schema.names if columns is None else columns)]))
     for name in wanted:
         if name not in schema.names:
@@ -189,11 +177,7 @@ def wanted_columns(
 
 
 def fitted(table: pa.Table, schema: pa.Schema, what: str) -> pa.Table:
-    """The table's columns, cast to exactly the schema's types, in its order.
-
-    Raises:
-        DataError: a value does not fit its type; names the column and the value.
-    """
+    """The table's columns, cast to exactly the schema's types, in its order."""
     arrays = [_cast(table.column(field.name), field, what) for field in schema]
     if not arrays:
         return table.select([])

@@ -36,11 +36,7 @@ class Address:
 
 
 def address_of(url: object, files: tuple[str, ...], servers: tuple[str, ...]) -> Address:
-    """Parse a URL of one of the schemes whose URL is the path of a file, or names a host.
-
-    Raises:
-        ArgumentError: the URL is invalid; the message shows only its scheme.
-    """
+    """Parse a URL of one of these schemes; an error shows no more of it than the scheme."""
     if not isinstance(url, str):
         raise ArgumentError(f"url: give a text, not a {type(url).__name__}")
     known = ", ".join(f"{name}://" for name in (*files, *servers))

@@ -42,11 +42,7 @@ class Target:
         connect_timeout: Any,
         changes: How | None = None,
     ) -> Target:
-        """The arguments as a user gives them.
-
-        Raises:
-            ArgumentError: one of them is invalid.
-        """
+        """The arguments as a user gives them."""
         if (table is None) == (query is None):
             given = "neither" if table is None else "both"
             raise ArgumentError(f"table, query: give exactly one of them, not {given}")

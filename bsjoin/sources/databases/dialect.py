@@ -211,11 +211,7 @@ class Database(Table):
             return None
 
     def is_unique(self, columns: Sequence[str]) -> bool:
-        """Whether the columns contain a primary key or unique index, or ``unique=`` says so.
-
-        Raises:
-            ColumnError: a column does not exist, or rows cannot be looked up by it.
-        """
+        """Whether the columns contain a primary key or unique index, or ``unique=`` says so."""
         self._check_keys(self._wanted((), columns).names)
         if self._is_unique is not None or self.target.table is None:
             return bool(self._is_unique)
@@ -228,11 +224,7 @@ class Database(Table):
         )
 
     def unlike(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-        """Those of some columns that are gone, or are read as another type; with what is so now.
-
-        Raises:
-            SourceError: the server cannot be asked, or there is no such table.
-        """
+        """Those of some columns that are gone, or are read as another type; with what is so now."""
         schema = self.schema
         given = set() if self._override is None else {*self._override.names}
         # As those that are known: each is read as its own type, or as the one that is given.

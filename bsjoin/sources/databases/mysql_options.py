@@ -17,11 +17,7 @@ _BOOLEANS = {
 
 
 def options_of(address: Address) -> dict[str, Any]:
-    """The arguments for a connection.
-
-    Raises:
-        ArgumentError: an option is not known, or nothing would follow it.
-    """
+    """The arguments for a connection; an option that nothing would follow is refused."""
     found: dict[str, Any] = {}
     for name, value in address.options.items():
         if name not in _TEXTS | _SWITCHES:

@@ -34,12 +34,7 @@ _log = logging.getLogger("bsjoin")
 
 
 class TableChanges:
-    """Looks at a table of PostgreSQL. One thread calls it.
-
-    Args:
-        table: the source, of a table: a copy of it is used, with a connection of its own.
-        how: ``"logical"``, ``"xmin"``, or None for what the server allows.
-    """
+    """Looks at a copy of a table's source, with a connection of its own. One thread calls it."""
 
     def __init__(self, table: Any, how: How | None):
         table.schema  # noqa: B018 - its columns stay as they are
@@ -76,12 +71,7 @@ class TableChanges:
         return found
 
     def version(self) -> SourceVersion | None:
-        """The newest version; None if it is not known for certain at this moment.
-
-        Raises:
-            SourceError: the server cannot be asked, or there is no such table; or its changes
-                cannot be read in the way that is wanted.
-        """
+        """The newest version; None if it is not known for certain at this moment."""
         is_open = self._method is not None
         try:
             return self._newest()
@@ -201,9 +191,6 @@ class TableChanges:
         Returns:
             Rows with the columns and :data:`OP`, ``upsert`` or ``delete``. Or why what has changed
             is not told, as it is too much: then the table has to be read whole.
-
-        Raises:
-            SourceError, DataError: the rows cannot be read; or what has changed was not kept.
         """
         key, method = self.key, self._method
         if not key:

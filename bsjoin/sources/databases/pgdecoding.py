@@ -21,15 +21,9 @@ _VISIBLE_S = 2.0
 
 
 class LogicalDecoding:
-    """The changes of a table since this was made; of one connection.
+    """The changes of a table since this was made; of more than ``most`` rows the keys are not kept.
 
-    Args:
-        connection: the connection.
-        relation: the table.
-        most: of more rows that have changed at once, the keys are not kept.
-
-    Raises:
-        Exception: the server, or the user's rights, do not allow it.
+    It fails where the server, or the user's rights, do not allow it.
     """
 
     def __init__(self, connection: Any, relation: Relation, most: int):
@@ -105,11 +99,7 @@ class LogicalDecoding:
         return True
 
     def keys(self, since: str) -> set[Key] | str:
-        """The keys of all rows that have changed after a version; or why they are not told.
-
-        Raises:
-            SourceError: the slot was made after that version.
-        """
+        """The keys of all rows that have changed after a version; or why they are not told."""
         lsn = _position(since)
         if lsn is None or lsn < self._from:
             raise SourceError(

@@ -44,11 +44,7 @@ class Decoder:
         self._is_touched, self._xid = False, 0
 
     def read(self, message: bytes) -> Transaction | None:
-        """Take the next message.
-
-        Returns:
-            A transaction, where the message ends one that has changed the table.
-        """
+        """Take the next message; a transaction, where it ends one that has changed the table."""
         kind = message[:1]
         if kind == b"B":
             self._keys, self._is_touched = set(), False

@@ -24,11 +24,8 @@ _MOST_ROWS = 5_000_000
 class RowVersions:
     """The rows of a table, each with its key and the transaction that wrote it.
 
-    Args:
-        connection: the connection.
-        relation: the table.
-        source: the table as it follows FROM, with the name ``t``.
-        most: of more rows that have changed, the keys are not told.
+    ``source`` is the table as it follows FROM, with the name ``t``. Of more than ``most`` rows that
+    have changed the keys are not told.
     """
 
     def __init__(self, connection: Any, relation: Relation, source: str, most: int):
@@ -74,11 +71,7 @@ class RowVersions:
         return fetched(self._connection, statement)
 
     def keys(self, since: str, until: str) -> set[Key] | str:
-        """The keys of all rows that differ between two versions; or why they are not told.
-
-        Raises:
-            SourceError: this has not looked at the first one.
-        """
+        """The keys of all rows that differ between two versions; or why they are not told."""
         if since not in self._states and since in self._left:
             return f"there were {_KEPT} other versions of its rows meanwhile"
         if since not in self._states:

@@ -52,11 +52,7 @@ def is_told_by_text(dtype: pa.DataType) -> bool:
 
 
 def commits_between(table: str, options: Options, first: int, last: int) -> list[Commit] | str:
-    """The commits from one on, up to another one; or why they are too many.
-
-    Raises:
-        SourceError: one is not there any more, or is damaged.
-    """
+    """The commits from one on, up to another one; or why they are too many."""
     if last - first > _MOST_COMMITS:
         return f"there are more than {_MOST_COMMITS:,} commits"
     store, found, size = _store(table, options), [], 0

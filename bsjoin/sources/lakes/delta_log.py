@@ -42,23 +42,14 @@ class ChangedFile:
 
 @dataclass(frozen=True)
 class Commit:
-    """The actions of a commit.
-
-    Args:
-        version: its number.
-        actions: name and content of each.
-    """
+    """The actions of a commit: name and content of each."""
 
     version: int
     actions: tuple[tuple[str, Mapping[str, Any]], ...]
 
     @classmethod
     def parsed(cls, version: int, text: bytes) -> Commit:
-        """A commit from its file in the log.
-
-        Raises:
-            SourceError: that is no list of actions.
-        """
+        """A commit from its file in the log."""
         actions = []
         try:
             for line in filter(None, map(bytes.strip, text.splitlines())):

@@ -34,13 +34,8 @@ _LONGEST_S = 600.0  # libraries wait for a server for ever
 class LakeTable(Table):
     """A table of which a library opens snapshots; one subclass per format.
 
-    Args:
-        schema: the user's types.
-        unique: whether a key has at most one row.
-        max_keys: of a look-up.
-        number: of the version that is read, always the same; None for the newest.
-        name: of that argument.
-        secrets: what no message shows.
+    ``number`` is that of the version that is read, always the same, or None for the newest;
+    ``name`` is what the argument is called.
     """
 
     key: tuple[str, ...] = ()
@@ -220,11 +215,7 @@ class LakeTable(Table):
     def changes(
         self, since: SourceVersion, until: str, columns: Sequence[str]
     ) -> LakeChanges | str:
-        """What has changed after one version, up to another one; or why that is not told.
-
-        Raises:
-            SourceError: the table's log or metadata cannot be read.
-        """
+        """What has changed after one version, up to another one; or why that is not told."""
         if {CHANGE, COMMIT} & {name.lower() for name in columns}:
             return f"the table has a column {CHANGE} or {COMMIT}, as changes have"
         found = self._execute(lambda opened: self._changed(opened, since, until, columns))
@@ -249,11 +240,7 @@ class LakeTable(Table):
         return table
 
     def _current_with(self, names: Sequence[str]) -> Any:
-        """The table, if it has some columns under the names that they had.
-
-        Raises:
-            SourceError: it has not.
-        """
+        """The table; an error if it has not some columns under the names that they had."""
         table = self._current()
         for name, what in self._renamed(names):
             raise SourceError(

@@ -33,20 +33,12 @@ class LakeChanges:
         self._table, self._columns, self._read, self._size = table, columns, read, size
 
     def scan(self) -> Iterator[pa.RecordBatch]:
-        """The rows that came or went, with :data:`CHANGE` and :data:`COMMIT`, some at a time.
-
-        Raises:
-            SourceError, DataError: they cannot be read.
-        """
+        """The rows that came or went, with :data:`CHANGE` and :data:`COMMIT`, some at a time."""
         schema, table = self._schema(), self._table
         yield from table._scanned(lambda: table._fitted(schema, self._read()))
 
     def few(self) -> pa.Table | None:
-        """The rows of :meth:`scan`, at once; None if they are many, or their files large.
-
-        Raises:
-            SourceError, DataError: they cannot be read.
-        """
+        """The rows of :meth:`scan`, at once; None if they are many, or their files large."""
         if self._size is None or self._size > _FEW_BYTES:
             return None
         read: list[pa.RecordBatch] = []

@@ -65,11 +65,7 @@ class ParquetFile:
 
     @property
     def metadata(self) -> Any:
-        """The footer.
-
-        Raises:
-            TransientSourceError: there is none, perhaps because the file is being written.
-        """
+        """The footer; there may be none yet, where the file is being written."""
         try:
             return self.fragment.metadata
         except (pa.ArrowInvalid, OSError) as error:
@@ -82,11 +78,7 @@ class ParquetFile:
         )
 
     def column(self, name: str) -> Column | None:
-        """The column of the table's name; None if the file has none such.
-
-        Raises:
-            SourceError: two names of the file differ in case only.
-        """
+        """The column of the table's name; None if the file has none such."""
         if self._columns is None:
             found: dict[str, list[Column]] = {}
             for column in columns_of(self.metadata, self._rules):
@@ -112,12 +104,7 @@ class ParquetFile:
         yield from self.fragment.scanner(columns=columns).to_batches()
 
     def array(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-        """A column of the table, for a batch of the file's rows.
-
-        Raises:
-            SourceError: Spark does not read the file's type as the table's.
-            DataError: a value does not fit the table's type.
-        """
+        """A column of the table, for a batch of the file's rows."""
         name, dtype = field.name, field.type
         if name in self.constants:
             value = self.constants[name]
@@ -166,11 +153,7 @@ class ParquetFile:
         return self.rows(found, wanted)
 
     def key(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
-        """A key column, as in :meth:`array`.
-
-        Raises:
-            SourceError: also if a value does not fit: it may be any key.
-        """
+        """A key column, as in :meth:`array`; one with a value that does not fit may be any key."""
         try:
             return self.array(batch, field)
         except DataError as error:

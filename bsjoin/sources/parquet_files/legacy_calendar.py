@@ -25,11 +25,7 @@ _FIRST_OF_PYTHON = -719_162  # 0001-01-01
 
 
 def zone_of(name: str) -> dt.tzinfo:
-    """A time zone by its name, or its offset such as ``+02:00``.
-
-    Raises:
-        SourceError: this Python does not know it.
-    """
+    """A time zone by its name, or its offset such as ``+02:00``."""
     text = name.removeprefix("UTC").removeprefix("GMT").removeprefix("UT")
     if text in ("", "Z"):
         return dt.UTC
@@ -50,15 +46,7 @@ def zone_of(name: str) -> dt.tzinfo:
 
 
 def rebased(values: pa.Array, zone: str) -> pa.Array:
-    """Dates or timestamps of the hybrid calendar as those of Spark's calendar.
-
-    Args:
-        values: days, or microseconds in UTC.
-        zone: the time zone in which the timestamps were written.
-
-    Raises:
-        SourceError: a timestamp before the year 1, or the zone is not known.
-    """
+    """Dates or timestamps of the hybrid calendar, written in a zone, as those of Spark's."""
     is_date = pa.types.is_date(values.type)
     numbers = np.array(values.view(pa.int32() if is_date else pa.int64()).fill_null(0))
     old = numbers < (_FIRST_GREGORIAN if is_date else _FIRST_ZONED_US)

@@ -86,12 +86,7 @@ class Listing:
 
 
 def listing_of(filesystem: Any, root: str, what: str) -> Listing | None:
-    """The files at a path; None if there is nothing.
-
-    Raises:
-        SourceError: it is a table of another format.
-        TransientSourceError: the log of a streaming sink names a file that is not there.
-    """
+    """The files at a path; None if there is nothing."""
     info = filesystem.get_file_info(root)
     if info.type == pafs.FileType.NotFound:
         return None
@@ -115,11 +110,7 @@ def listing_of(filesystem: Any, root: str, what: str) -> Listing | None:
 
 
 def other_format_above(filesystem: Any, root: str, what: str) -> None:
-    """Refuse a path inside a table of another format.
-
-    Raises:
-        SourceError: names the format.
-    """
+    """Refuse a path inside a table of another format."""
     parent = root.rstrip("/")
     while "/" in parent.strip("/"):
         parent = parent.rpartition("/")[0]

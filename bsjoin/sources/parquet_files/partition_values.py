@@ -57,9 +57,6 @@ def partitioning_of(
 
     Below it are folders with data files, as relative paths, "" for itself. If nothing is inferred
     of the values, all columns are strings.
-
-    Raises:
-        SourceError: the folders contradict each other, as in Spark.
     """
     found: dict[str, tuple[tuple[str, str], ...]] = {}
     bases: dict[str, str] = {}

@@ -40,11 +40,7 @@ _NOT_FOLLOWED = {
 
 
 def rules_of(what: str) -> Rules:
-    """Read the rules from the active session's settings; Spark's defaults without a session.
-
-    Raises:
-        SourceError: a setting changes what Spark reads, and is not followed here.
-    """
+    """Read the rules from the active session's settings; Spark's defaults without a session."""
     if "pyspark.sql" not in sys.modules:
         return Rules()
     # Imported only on the driver.
@@ -95,11 +91,7 @@ def declared_columns(
     rules: Rules,
     what: str,
 ) -> list[Declared]:
-    """The names and types of a table: those of its first file, and the partition columns.
-
-    Raises:
-        SourceError: names differ in case only, or the types of files contradict each other.
-    """
+    """The names and types of a table: those of its first file, and the partition columns."""
     known = {file.found.path: file for file in files}
     candidates = [
         found
