@@ -19,18 +19,10 @@ _CHUNK_BYTES = 64 << 20
 def survivors(
     view: Generation, count: int, is_alive: Callable[[int], bool]
 ) -> tuple[Int64s, Int64s]:
-    """The live entries: all of them, and those that the new hash table refers to.
+    """The live entries, ascending: those to copy, and those that the new hash table refers to.
 
     Only entries that the hash table refers to are live, so unfinished work of a dead writer is
     dropped. Pending entries of dead processes are replaced by the entries before them.
-
-    Args:
-        view: the generation.
-        count: how many entries it has.
-        is_alive: whether the process with an owner's number is alive.
-
-    Returns:
-        int64[], the entries to copy, and int64[], those to link; both ascending.
     """
     if not count:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -54,13 +46,7 @@ def survivors(
 
 
 def copy(old: Generation, new: Generation, count: int, kept: Int64s) -> int:
-    """Copy entries with their keys and rows to an empty generation.
-
-    Returns:
-        The number of rows in the new generation.
-
-    Complexity: O(entries and rows copied).
-    """
+    """Copy entries with their keys and rows to an empty generation; the number of its rows."""
     if not len(kept):
         return 0
     entries = old.entries(count)

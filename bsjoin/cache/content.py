@@ -34,11 +34,7 @@ _MOST = np.iinfo(np.int64).max
 class Content:
     """The entries of a cache as one process sees them.
 
-    Args:
-        folder: the cache's folder. The first process creates the cache in it.
-        types: the types of the key columns, those of the columns of a row, and whether equal
-            hashes mean equal keys.
-        limits: the bounds and times to live.
+    ``types``: of the key columns, of those of a row, and whether equal hashes mean equal keys.
     """
 
     def __init__(

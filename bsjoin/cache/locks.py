@@ -19,11 +19,7 @@ _WAIT_S = 0.005
 
 
 class HostLock:
-    """A readers-writer lock between processes, and an exclusive one between threads.
-
-    Args:
-        path: the file to lock; created if it is missing.
-    """
+    """A readers-writer lock between processes, by a file, and an exclusive one between threads."""
 
     def __init__(self, path: Path):
         if fcntl is None:
@@ -58,12 +54,8 @@ class Membership:
 
     A member holds a lock on its own file during its lifetime. Unlike a process id, a lock has the
     same meaning in every container that shares the folder. A new member removes the files of those
-    that have ended: a killed process leaves its own.
-
-    Args:
-        folder: the folder of the files; created if it is missing.
-        number: the number of this process, never used before. No other process becomes a member
-            at the same time.
+    that have ended: a killed process leaves its own. The number was never used before, and no other
+    process becomes a member at the same time.
     """
 
     def __init__(self, folder: Path, number: int):
@@ -100,12 +92,7 @@ class Membership:
 
 
 class ConnectionSemaphore:
-    """A counting semaphore for all processes of a host; a permit ends with its process.
-
-    Args:
-        folder: the folder of the lock files; created if it is missing.
-        count: the number of permits.
-    """
+    """A counting semaphore for all processes of a host; a permit ends with its process."""
 
     def __init__(self, folder: Path, count: int):
         folder.mkdir(mode=0o700, exist_ok=True)

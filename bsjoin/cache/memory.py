@@ -20,10 +20,6 @@ class GrowingArray:
     Space is reserved before it is written, so a full memory file system raises an ``OSError``
     here and not a bus error during a copy. Mappings are never removed: an array that was returned
     stays readable after the file has grown or was removed.
-
-    Args:
-        path: the file; created by the first :meth:`reserve`.
-        dtype: the type of an element.
     """
 
     def __init__(self, path: Path, dtype: DTypeLike):
@@ -50,11 +46,7 @@ class GrowingArray:
             pass  # nothing has been written yet
 
     def reserve(self, count: int) -> None:
-        """Reserve space for ``count`` elements.
-
-        Raises:
-            OSError: there is no space.
-        """
+        """Reserve space for ``count`` elements."""
         if count <= len(self._mapped):
             return
         wanted = count * self._dtype.itemsize

@@ -24,12 +24,7 @@ def cache_folder(token: str, base: str | None) -> HostFolder:
     process's folder for temporary files. Other processes find it through ``/dev/shm`` in both
     cases, independent of the space by then and of their own folders for temporary files.
 
-    Args:
-        token: the cache's name, the same in every process.
-        base: a folder to use instead; None for ``/dev/shm``.
-
-    Raises:
-        StoreAccessError: the existing folder cannot be trusted.
+    The token is the same in every process; ``base`` is a folder to use instead.
     """
     place = _with_room if base is None else None
     return _root(base).use(_name(token), place=place)

@@ -198,11 +198,7 @@ POLICIES: Mapping[str, type[EvictionPolicy]] = MappingProxyType({"lru": LRU, "s3
 
 
 def policy_of(name: str, folder: Path, header: Header) -> EvictionPolicy:
-    """The policy of a cache in this process; the first process decides which it is.
-
-    Raises:
-        ArgumentError: the cache has another policy.
-    """
+    """The policy of a cache in this process; the first process decides which it is."""
     number = _number(name)
     if header.policy not in (0, number):
         known = [other for other in POLICIES if _number(other) == header.policy]

@@ -113,12 +113,6 @@ def admissible(
     An entry larger than a bound is not stored. Of the others the most recent ones that fit remain:
     the content of an LRU cache is the longest suffix of the order of uses that fits.
 
-    Args:
-        limits: the bounds.
-        counts: int64[d], rows of each entry.
-        sizes: int64[d], bytes of each entry.
-        ticks: int64[d], the last use of each.
-
     Returns:
         bool[d], and a tick: entries used before it would be evicted.
     """

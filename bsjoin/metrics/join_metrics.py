@@ -15,23 +15,13 @@ from typing import Literal
 
 @dataclass(kw_only=True)
 class LookupMetrics:
-    """The counts of one look-up in an incremental cache, see ``CacheProgress``.
+    """The counts of one look-up in an incremental cache; ``CacheProgress`` says of what.
 
     Args:
         partition: of the task; None (default) if it is unknown.
-        hits: rows, as all that have no other unit; default 0, as for all counts.
-        negative_hits: those whose key is cached as missing.
-        misses: those whose key was not in the cache.
-        keys_queried: distinct keys.
         load_ms: the duration of each query, in milliseconds.
-        retries: of queries.
-        failed_keys: keys.
-        stale_rows: rows and keys.
-        evictions: keys.
-        sampled: rows.
+        sampled: how many rows.
         hottest: keys as texts, and how often each is among the sampled rows.
-        rows: in the cache of the host now.
-        bytes: likewise.
         host: its name; empty (default) if it is unknown.
     """
 
@@ -59,13 +49,9 @@ class LookupMetrics:
 
 @dataclass(kw_only=True)
 class JoinMetrics:
-    """The counts of one join, see ``CycleProgress``.
+    """The counts of one join; ``CycleProgress`` says of what.
 
     Args:
-        rows_in: rows of the stream; default 0, as for all counts.
-        hits: those with a match.
-        matches: pairs of a row of the stream and one of the table.
-        rows_out: rows of the result.
         lookup_ns: nanoseconds of look-ups and reading, in Python.
         open_ns: nanoseconds that tasks waited for the table's files, in the JVM.
         version: the newest version of the table that was used; None (default) without one.

@@ -38,11 +38,7 @@ class _Query:
 
 
 class JoinNumbers:
-    """The numbers of the joins that functions for ``foreachBatch`` plan; for any number of threads.
-
-    Args:
-        queries: how many queries are remembered, those that planned a join last.
-    """
+    """The numbers of joins that functions for ``foreachBatch`` plan; for any number of threads."""
 
     def __init__(self, queries: int = _QUERIES):
         self._queries: LRUCache[str, _Query] = LRUCache(queries)

@@ -95,11 +95,7 @@ def _texts(tasks: dict[str, dict[int, Stage]]) -> dict[str, str]:
 
 
 class MicroBatches:
-    """The metrics of the last micro-batches of the last queries; for any number of threads.
-
-    Args:
-        queries: how many queries are remembered, those that sent metrics last.
-    """
+    """The metrics of the last micro-batches of the last queries; for any number of threads."""
 
     def __init__(self, queries: int = _QUERIES):
         self._batches = 0

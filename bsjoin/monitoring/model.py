@@ -51,11 +51,7 @@ class Metric:
 class Sample:
     """A value of a metric.
 
-    Args:
-        metric: the metric.
-        labels: their values, in the metric's order.
-        value: a number.
-        suffix: of the name: ``"_count"`` or ``"_sum"`` of a summary; empty (default) otherwise.
+    ``suffix`` of the name is ``"_count"`` or ``"_sum"`` of a summary; empty (default) otherwise.
     """
 
     metric: Metric

@@ -64,11 +64,7 @@ class PrometheusListener(Listener):
         self._published: Any = made()
 
     def changed(self, query: str) -> None:
-        """Hand the values of a query to the driver.
-
-        Args:
-            query: its label.
-        """
+        """Hand the values of a query, of which ``query`` is the label, to the driver."""
         published = self._published  # close() may come meanwhile
         if published is not None:
             found = {gauge_name(one): one.value for one in self.totals.samples(query)}

@@ -132,11 +132,7 @@ class JoinTotals:
 
 @dataclass
 class QueryTotals:
-    """What one query has done.
-
-    Args:
-        name: what it is called: its name, or its id.
-    """
+    """What one query has done; ``name`` is its name, or its id."""
 
     name: str
     runs: OrderedDict[str, int] = field(default_factory=OrderedDict)

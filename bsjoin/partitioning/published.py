@@ -57,11 +57,7 @@ class PublishedRule:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> PublishedRule:
-        """The inverse of :meth:`to_bytes`.
-
-        Raises:
-            ValueError: the content is no rule.
-        """
+        """The inverse of :meth:`to_bytes`; a ``ValueError`` if the content is no rule."""
         try:
             read = json.loads(content)
         except RecursionError:
