@@ -15,11 +15,7 @@ from bsjoin.runtimes.partitioning import send_to_partitions
 
 
 def apply(planned: PlannedJoin) -> DataFrame:
-    """Put a join behind its stream, by the runtime that is chosen for it.
-
-    Returns, Raises: as :meth:`bsjoin.runtimes.base.Runtime.apply`; and WorkerEnvironmentError where
-    the JVM must run it, and cannot.
-    """
+    """Put a join behind its stream, by the runtime that is chosen for it."""
     rows = send_to_partitions(planned)
     if (cycle := planned.join.cycle) is not None:
         cycle.table_bytes = planned.table_bytes

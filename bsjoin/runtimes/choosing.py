@@ -36,11 +36,6 @@ def choose(
     Returns:
         The runtime; why it is not the JVM, empty for the JVM; and the setting that asks for the JVM
         where Python runs it, else empty.
-
-    Raises:
-        ArgumentError: the setting has an unknown value; or it is ``jvm-only``, and the JVM cannot.
-        WorkerEnvironmentError: the setting is ``jvm`` or ``jvm-only``, and the session refuses the
-            jar, or its Spark is too old for it.
     """
     wanted = str(spark.conf.get(SETTING, "auto")).strip().lower()
     if wanted not in _CHOICES:

@@ -37,9 +37,6 @@ def send_to_partitions(planned: PlannedJoin) -> DataFrame:
     """Return the rows of a join's stream, sent to partitions by their keys; the rows stay the same.
 
     In a cycle that is placed the partitions then are sent to workers.
-
-    Raises:
-        WorkerEnvironmentError: the JVM must choose the partitions, and cannot.
     """
     stream, partition = planned.stream, planned.join.partition
     if partition is not None:

@@ -33,12 +33,7 @@ def call(what: str, *arguments: str, **more: Any) -> str:
 
 
 def function(what: str, **more: Any) -> str:
-    """The name of one of the functions.
-
-    Args:
-        what: its kind; see ``Functions.java``.
-        more: what else it needs to know; part of its name.
-    """
+    """The name of a function of a kind, see ``Functions.java``; more that it needs is in it."""
     build = build_of_sources()
     name = json.dumps({"what": what, "build": build, **more}, separators=(",", ":"))
     name = name.replace("$", r"\u0024")  # Spark would make values of variables of ${...}
@@ -46,11 +41,7 @@ def function(what: str, **more: Any) -> str:
 
 
 def attached(spark: SparkSession) -> str | None:
-    """Let a session call the functions, if it cannot yet.
-
-    Returns:
-        Why that is impossible; None if it is done.
-    """
+    """Let a session call the functions; why that is impossible, None if it is done."""
     if is_attached(spark):
         return None
     catalog = spark.conf.get(_SETTING, _CLASS)

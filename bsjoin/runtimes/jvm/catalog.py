@@ -19,12 +19,7 @@ _NAME = re.compile(r"\w+")
 def name_table(
     spark: SparkSession, location: StorageLocation, name: str, max_staleness_us: int
 ) -> None:
-    """Let a table be ``bsjoin.<name>`` in a session; its rows as old as that, or of any age for 0.
-
-    Raises:
-        ArgumentError: it is not a name.
-        StoreError, WorkerEnvironmentError: as for :func:`relation`.
-    """
+    """Let a table be ``bsjoin.<name>`` in a session, its rows as old as that; 0: of any age."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise ArgumentError(
             f"name={name!r}: give a name of letters, digits and underscores, for bsjoin.name in SQL"
@@ -37,13 +32,7 @@ def name_table(
 def relation(
     spark: SparkSession, location: StorageLocation, max_staleness_us: int = 0
 ) -> DataFrame:
-    """A table as a DataFrame that is read in Spark's JVM.
-
-    Raises:
-        StoreError: its URL has a secret, which plans would show.
-        WorkerEnvironmentError: the session refuses the jar; or the table is behind a URL, and the
-            workers' Python, which copies its files, cannot run bsjoin.
-    """
+    """A table as a DataFrame that is read in Spark's JVM."""
     _check(spark, location)
     reader = spark.read.format("bsjoin")
     if max_staleness_us:

@@ -13,11 +13,7 @@ from bsjoin.runtimes.jvm.attach import attached
 
 
 def attach_for(spark: SparkSession, keys: Iterable[T.DataType]) -> None:
-    """Let a session make the keys of texts with a collation, if any key is one.
-
-    Raises:
-        WorkerEnvironmentError: it refuses the jar.
-    """
+    """Let a session make the keys of texts with a collation, if any key is one."""
     collated = [dtype.simpleString() for dtype in keys if is_collated(dtype)]
     against = attached(spark) if collated else None
     if against is not None:

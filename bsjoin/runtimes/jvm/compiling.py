@@ -54,12 +54,7 @@ def build_of(jar: Path) -> str | None:
 
 
 def compile_into(place: Path) -> None:
-    """Write the jar in one step: another process may do the same, or read it.
-
-    Raises:
-        JarError: there is no compiler, or no Spark to compile against.
-        OSError: it cannot be written there.
-    """
+    """Write the jar in one step: another process may do the same, or read it."""
     entries = {
         BUILD_ENTRY: (build_of_sources() or "").encode(),
         _SERVICE: b"bsjoin.jvm.catalog.Source\n",

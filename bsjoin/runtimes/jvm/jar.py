@@ -50,11 +50,7 @@ def build_of_sources() -> str:
 
 
 def compiled() -> Path:
-    """The jar of the package; of a checkout the one of its sources, compiled if it is not there.
-
-    Raises:
-        JarError: nothing can compile it, or it can be written nowhere.
-    """
+    """The jar of the package; of a checkout that of its sources, compiled if it is not there."""
     if not build_of_sources():
         raise JarError(
             f"{str(PACKAGED)!r} is missing, so this installation of bsjoin is not complete: "

@@ -74,12 +74,7 @@ def why_not(planned: PlannedJoin) -> str | None:
 
 
 def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
-    """Put a join behind the stream: see :meth:`bsjoin.runtimes.base.Runtime.apply`.
-
-    Raises:
-        WorkerEnvironmentError: the table is behind a URL, and the workers' Python cannot run
-            bsjoin.
-    """
+    """Put a join behind the stream: see :meth:`bsjoin.runtimes.base.Runtime.apply`."""
     result, join = with_table_columns(_joined(planned, rows), planned), planned.join
     where = join.where
     if where is not None:

@@ -21,13 +21,7 @@ def why_not(planned: PlannedJoin) -> str | None:
 
 
 def apply(planned: PlannedJoin, rows: DataFrame) -> DataFrame:
-    """Put a join behind the stream: see :meth:`bsjoin.runtimes.base.Runtime.apply`.
-
-    Raises:
-        ArgumentError: a setting has an unknown value.
-        ColumnError: a column of the stream that cannot travel to a worker.
-        WorkerEnvironmentError: the workers cannot run it.
-    """
+    """Put a join behind the stream: see :meth:`bsjoin.runtimes.base.Runtime.apply`."""
     check_workers(rows.sparkSession)
     recommend_sockets(rows.sparkSession)
     where = planned.join.where

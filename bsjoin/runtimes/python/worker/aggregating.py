@@ -67,13 +67,8 @@ class Aggregates:
 def _aggregated(plan: JoinPlan, group: Groups, firsts: Int64s, stops: Int64s) -> list[pa.Array]:
     """The aggregates of a join over the rows of a group that match each probe.
 
-    Its matches are the rows of the index from ``firsts``, int64[m], to one before ``stops``.
-
-    Returns:
-        An array of m for each aggregate: null where there is no value, and 0 for a count.
-
-    Raises:
-        OverflowError: a sum needs more than 64 bits, and does not wrap around.
+    Its matches are the rows of the index from ``firsts``, int64[m], to one before ``stops``. There
+    is an array of m for each aggregate: null where there is no value, and 0 for a count.
     """
     counts, known = stops - firsts, dict[int, Parts]()
     found = []

@@ -41,11 +41,7 @@ _STAMPED = 256  # a table may have thousands of versions, and a reader looks at 
 
 
 class CopyService:
-    """Answers requests.
-
-    Args:
-        folder: an empty folder of this process on the file system of the copies.
-    """
+    """Answers requests. The folder is empty, on the file system of the copies."""
 
     def __init__(self, folder: Path):
         self._link = folder / "copy"

@@ -20,11 +20,7 @@ _PIECE = 8
 
 
 def order_of(predicate: Predicate, index: RangeIndex) -> Order:
-    """Return a function from rows to the numbers by which they are ordered, column by column.
-
-    Raises:
-        ValueError: the index has no places of rows, which this order needs.
-    """
+    """Return a function from rows to the numbers by which they are ordered, column by column."""
     intervals, places, take = index.rows, index.places, predicate.take
     assert isinstance(intervals, IntervalIndex)
     starts, lasts = intervals.starts.values, intervals.tree

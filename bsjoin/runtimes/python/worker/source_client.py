@@ -22,13 +22,7 @@ _log = logging.getLogger("bsjoin")
 
 @dataclass
 class Figures:
-    """Metrics of the queries for one batch.
-
-    Args:
-        keys: the number of queried keys.
-        ms: the duration of each look-up in milliseconds, retries included.
-        retries: the number of retries.
-    """
+    """Metrics of the queries for one batch; ``ms`` of each look-up, its retries included."""
 
     keys: int = 0
     ms: list[float] = field(default_factory=list)
@@ -50,13 +44,7 @@ class SourceClient:
         return self._source.max_keys
 
     def look_up(self, keys: pa.Table, columns: Sequence[str], figures: Figures) -> pa.Table:
-        """Look up keys, with retries.
-
-        Raises:
-            DataError: a value does not fit its type, which no retry changes.
-            LookupFailedError: the look-up and all its retries failed.
-            BSJoinError: another permanent error of the source.
-        """
+        """Look up keys, with retries; the last failure is an error of ours."""
         begun = time.perf_counter()
         known = keys if self._source.takes_any_text else with_utf8(keys)
         if not known.num_rows:
