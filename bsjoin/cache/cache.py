@@ -14,16 +14,13 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bsjoin.cache.columns import row_bytes
 from bsjoin.cache.content import Content
 from bsjoin.cache.entry_state import CacheLimits, Found, State, classify
 from bsjoin.cache.generation import ENTRY, Generation
 from bsjoin.cache.locks import HostLock
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from bsjoin.cache.memory import Int64s
 
 _log = logging.getLogger("bsjoin")
 

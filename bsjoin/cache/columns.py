@@ -15,10 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin.cache.memory import Arena
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from bsjoin.cache.memory import Arena, Bools, Int64s
 
 
 class Columns:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bsjoin.cache.generation import PENDING, Generation
-
-Int64s = NDArray[np.int64]
+from bsjoin.cache.memory import Int64s
 
 _CHUNK = 1 << 16
 _CHUNK_BYTES = 64 << 20

@@ -19,10 +19,9 @@ from bsjoin.cache.entry_state import CacheLimits, Found, State, classify
 from bsjoin.cache.generation import ENTRY, PENDING, Generation
 from bsjoin.cache.header import Header
 from bsjoin.cache.locks import Membership
+from bsjoin.cache.memory import Int64s
 from bsjoin.cache.policy import policy_of
 from bsjoin.cache.recency import live_entries
-
-Int64s = NDArray[np.int64]
 
 _log = logging.getLogger("bsjoin")
 

@@ -9,9 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bsjoin.cache.generation import PENDING, Generation
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from bsjoin.cache.memory import Bools, Int64s
 
 _NEVER = np.iinfo(np.int64).max // 4
 

@@ -20,10 +20,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from bsjoin.cache.columns import Columns
-from bsjoin.cache.memory import Arena, GrowingArray
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from bsjoin.cache.memory import Arena, Bools, GrowingArray, Int64s
 
 ENTRY = np.dtype(
     [

@@ -6,13 +6,9 @@ import contextlib
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bsjoin.cache.header import Header
-from bsjoin.cache.memory import GrowingArray
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from bsjoin.cache.memory import Bools, GrowingArray, Int64s
 
 _LOW = np.int64(0xFFFFFFFF)
 _FEWEST = 1 << 10
@@ -29,7 +25,7 @@ class Ghosts:
 
     def __init__(self, folder: Path, header: Header) -> None:
         self._folder, self._header = folder, header
-        self._table: NDArray[np.int64] = np.zeros(0, np.int64)
+        self._table: Int64s = np.zeros(0, np.int64)
 
     def add(self, hashes: Int64s) -> None:
         """Remember keys with these hashes, the last ones longest."""
@@ -56,7 +52,7 @@ class Ghosts:
         same = ((slots ^ hashes) & ~_LOW == 0) & (slots != 0)
         return np.asarray(same & (ages < header.live), np.bool_)
 
-    def _mapped(self) -> NDArray[np.int64]:
+    def _mapped(self) -> Int64s:
         slots = self._header.ghost_slots
         if len(self._table) != slots:
             self._table = GrowingArray(self._path(slots), np.int64).view(slots)

@@ -10,6 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+Int64s = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
 _SMALLEST_BYTES = 1 << 12
 _GROWTH = 1.25
 

@@ -21,11 +21,10 @@ from numpy.typing import NDArray
 from bsjoin.cache.entry_state import CacheLimits
 from bsjoin.cache.ghosts import Ghosts
 from bsjoin.cache.header import Header
+from bsjoin.cache.memory import Bools, Int64s
 from bsjoin.cache.recency import Recency, admissible
 from bsjoin.errors import ArgumentError
 
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Entries = NDArray[np.void]
 
 _MOST_VISITS = 3

@@ -7,9 +7,7 @@ from numpy.typing import NDArray
 
 from bsjoin.cache.entry_state import CacheLimits
 from bsjoin.cache.generation import PENDING
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
+from bsjoin.cache.memory import Bools, Int64s
 
 _FEWEST = 4096
 _QUEUED = np.dtype([("id", np.int64), ("used", np.int64)])
