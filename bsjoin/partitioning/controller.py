@@ -19,7 +19,6 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from bsjoin.errors import ArgumentError
 from bsjoin.partitioning.cycle import CycleStatistics
@@ -32,8 +31,6 @@ from bsjoin.partitioning.sample import Sample
 from bsjoin.partitioning.skew import beyond_chance, chance, rarely_by_chance
 from bsjoin.partitioning.spreading import spread_keys
 from bsjoin.partitioning.targets import Targets
-
-Float64s = NDArray[np.float64]
 
 _BETTER = 0.75  # of the current skew: the expected skew of a new rule must be below it
 _MORE = 4  # times the rows for which a rule was made are reason enough to look for a better one

@@ -17,16 +17,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index import Int32s, Int64s
 from bsjoin.partitioning.packing import pack, unpack
 from bsjoin.partitioning.reservoir import Reservoir
 from bsjoin.partitioning.routing import Router
 from bsjoin.partitioning.sample import Sample
 from bsjoin.partitioning.skew import skew
-
-Int32s = NDArray[np.int32]
-Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,9 +6,8 @@ import base64
 import zlib
 
 import numpy as np
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from bsjoin.index import Int64s
 
 _WIDTH = 8
 _MOST_BYTES = 64 << 20

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index import Float64s
 from bsjoin.partitioning.range_rules import near_quantiles
 from bsjoin.partitioning.rule import HotKey, Rule
 from bsjoin.partitioning.sample import Sample
 
-Float64s = NDArray[np.float64]
 
 Splits = Mapping[int, Mapping[int, float]]
 """By partition, the share of its load for each other partition."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from bsjoin.index import Int64s
 
 _FAR = float(1 << 62)  # more rows than any stream has
 

@@ -16,11 +16,9 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.index import GREATEST, LEAST
+from bsjoin.index import GREATEST, LEAST, Int32s, Int64s
 from bsjoin.partitioning.rule import Rule
 
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
 Indices = NDArray[np.intp]
 
 STEPS = 16

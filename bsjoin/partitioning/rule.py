@@ -9,13 +9,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from bsjoin.index import GREATEST, LEAST
+from bsjoin.index import GREATEST, LEAST, Float64s, Int64s
 from bsjoin.partitioning.packing import pack, unpack
-
-Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
 
 _SHARES_ADD_UP = 1e-3
 _DIGITS = 6

@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index import Float64s, Int64s
 from bsjoin.partitioning.packing import pack, unpack
-
-Int64s = NDArray[np.int64]
-Float64s = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

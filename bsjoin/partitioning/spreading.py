@@ -15,14 +15,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from bsjoin.index import Float64s
 from bsjoin.partitioning.range_rules import near_quantiles
 from bsjoin.partitioning.rule import HotKey, Rule
 from bsjoin.partitioning.sample import Sample
 from bsjoin.partitioning.targets import Targets
 
-Float64s = NDArray[np.float64]
 
 _HEAVY = (0.8, 0.4, 0.2, 0.1, 0.05)  # of the mean: thresholds of a heavy key, tried in this order
 _MOST_KEYS = 4, 64  # per partition, and at least in total: bounds the size of the rule

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from bsjoin.index import Float64s
 from bsjoin.partitioning.skew import skew
-
-Float64s = NDArray[np.float64]
 
 _LEAST = 0.1  # of an equal share: a partition with fewer rows says too little of its skew
 

@@ -14,11 +14,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bsjoin.index import Int64s
 from bsjoin.partitioning.cycle import Collector, CycleStatistics
 from bsjoin.partitioning.routing import Router
 from bsjoin.values.python_values import shown
-
-Int64s = NDArray[np.int64]
 
 _NAMED, _MOST_NAMES, _NAMES_TOLD = 16, 2_000, 20
 

@@ -17,14 +17,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin.index import Part, expand, floats
+from bsjoin.index import Bools, Int64s, Part, expand, floats
 from bsjoin.plan import Aggregate, JoinPlan
 from bsjoin.runtimes.python.worker.grouping import Groups
 from bsjoin.runtimes.python.worker.table_rows import TableRows
 from bsjoin.storage.aggregates import tree_of
 
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Parts = dict[Part, NDArray[Any]]
 
 _GATHERED = 1 << 20

@@ -6,13 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bsjoin.index import Int32s, Int64s
 from bsjoin.runtimes.python.worker.matching import distinct
 from bsjoin.runtimes.python.worker.source_client import Figures
-
-Int64s = NDArray[np.int64]
-Int32s = NDArray[np.int32]
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from bsjoin.index import pairs
+from bsjoin.index import Int64s, pairs
 from bsjoin.metrics.join_metrics import JoinMetrics
 from bsjoin.metrics.lines import to_line
 from bsjoin.plan import Call, Predicate, SourceTable, StageJoin, StagePlan, StoredTable
@@ -33,9 +33,6 @@ from bsjoin.runtimes.python.worker.range_search import any_match, matches, run_o
 from bsjoin.runtimes.python.worker.row_refs import RowRefs, RowSource
 from bsjoin.runtimes.python.worker.table_rows import TableRows
 from bsjoin.storage.open_table import OpenTable
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 NOTE = "__bsjoin_note"
 NO_ROW = " "

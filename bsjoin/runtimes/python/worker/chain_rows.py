@@ -15,12 +15,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from bsjoin.index import Int64s
 from bsjoin.plan import Call, StageColumn
 from bsjoin.runtimes.python.worker.keys import converted
 from bsjoin.runtimes.python.worker.row_refs import RowSource, gathered
 from bsjoin.runtimes.python.worker.table_rows import TableRows
-
-Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,11 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
+from bsjoin.index import Int64s
 from bsjoin.plan import JoinPlan
 from bsjoin.runtimes.python.worker.chain_rows import Payload
 from bsjoin.runtimes.python.worker.grouping import Groups
-
-Int64s = NDArray[np.int64]
 
 _TOGETHER = 1 << 18
 """So many rows of the table are in the lists that are made together, and the rest of the last."""

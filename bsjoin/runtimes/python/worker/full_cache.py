@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 from cachetools import LRUCache
-from numpy.typing import NDArray
 
 from bsjoin.errors import (
     DuplicateKeyError,
@@ -23,6 +22,7 @@ from bsjoin.errors import (
     TableMismatchError,
     VersionNotFoundError,
 )
+from bsjoin.index import Int64s
 from bsjoin.plan import JoinPlan, StoredTable
 from bsjoin.runtimes.python.worker import notes
 from bsjoin.runtimes.python.worker.row_refs import RUN_TYPE, RowRefs, answer_type, lists, structs
@@ -30,8 +30,6 @@ from bsjoin.runtimes.python.worker.table_rows import TableRows
 from bsjoin.storage import KeyColumn, Manifest, StorageLocation, freshness, versions
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.retype import same_values
-
-Int64s = NDArray[np.int64]
 
 
 @dataclass

@@ -15,9 +15,8 @@ from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from bsjoin.index import OrderedDictionary, SortedRows, expand, row_order
+from bsjoin.index import Int64s, OrderedDictionary, SortedRows, expand, row_order
 from bsjoin.plan import JoinPlan, RangeOrder, SourceTable
 from bsjoin.runtimes.python.worker.row_refs import RowRefs, RowSource
 from bsjoin.runtimes.python.worker.table_rows import TableRows
@@ -31,8 +30,6 @@ from bsjoin.storage.range_index import (
     texts_of,
 )
 from bsjoin.storage.ties import Tie, break_all_ties, places_in_runs
-
-Int64s = NDArray[np.int64]
 
 
 class CacheRows(RowSource, Protocol):

@@ -15,12 +15,11 @@ import pyarrow as pa
 import xxhash
 from numpy.typing import NDArray
 
-from bsjoin.index import ByteStrings
+from bsjoin.index import ByteStrings, Int64s
 from bsjoin.index.integer_hash import PRIMES, folded, rotated
 from bsjoin.storage.range_index import texts_of, words_of
 from bsjoin.storage.spark_schema import LONG_DIGITS
 
-Int64s = NDArray[np.int64]
 UInt64s = NDArray[np.uint64]
 
 _SEED = 42

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from bsjoin._clock import host_us
 from bsjoin.cache import ConnectionSemaphore, HostCache, State, cache_folder
+from bsjoin.index import Int64s
 from bsjoin.metrics.join_metrics import LookupMetrics
 from bsjoin.plan import JoinPlan, SourceTable
 from bsjoin.runtimes.python.worker import notes
@@ -35,7 +36,6 @@ from bsjoin.runtimes.python.worker.row_refs import RowRefs, answer_type, lists, 
 from bsjoin.runtimes.python.worker.source_client import SourceClient
 from bsjoin.values.python_values import shown
 
-Int64s = NDArray[np.int64]
 T = TypeVar("T")
 
 Answer = Callable[[], tuple[RowRefs[CacheRows], LookupMetrics | None]]

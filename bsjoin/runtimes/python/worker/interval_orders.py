@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bsjoin.index import GREATEST, ByteStrings, IntervalIndex, codes, floats
+from bsjoin.index import GREATEST, ByteStrings, Int64s, IntervalIndex, codes, floats
 from bsjoin.index.encoding import SIGN
 from bsjoin.plan import Predicate
 from bsjoin.storage.range_index import RangeIndex
 
-Int64s = NDArray[np.int64]
 Order = Callable[[Int64s], Sequence[NDArray[Any]]]
 
 _PIECE = 8

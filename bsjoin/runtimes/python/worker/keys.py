@@ -12,15 +12,11 @@ from functools import reduce
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
-from bsjoin.index import divide_wide, multiply_wide
+from bsjoin.index import Bools, Int64s, divide_wide, multiply_wide
 from bsjoin.runtimes.python.worker.hashing import xxhash64
 from bsjoin.runtimes.python.worker.matching import canonical
 from bsjoin.storage.range_index import is_ranked, words_of
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 _LOW_WORD = (1 << 64) - 1
 

@@ -12,11 +12,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bsjoin._clock import host_us
 from bsjoin.cache import Found, HostCache, State
 from bsjoin.errors import DataError, DuplicateKeyError, LookupFailedError, SourceError
+from bsjoin.index import Int64s
 from bsjoin.plan import SourceTable
 from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally
 from bsjoin.runtimes.python.worker.grouping import CacheRows, grouped, places_of, range_columns
@@ -29,7 +29,6 @@ from bsjoin.values.retype import retyped, whole
 
 _log = logging.getLogger("bsjoin")
 
-Int64s = NDArray[np.int64]
 
 _WAIT_S = (0.0005, 0.005)
 _FAULTS = 1000

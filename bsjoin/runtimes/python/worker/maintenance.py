@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bsjoin._clock import host_us
 from bsjoin.cache import HostCache, State, only_one
 from bsjoin.errors import DataError, LookupFailedError
+from bsjoin.index import Int64s
 from bsjoin.plan import SourceTable
 from bsjoin.runtimes.python.worker.batch import Batch, Loaded, Tally
 from bsjoin.runtimes.python.worker.loading import Loader
@@ -24,7 +24,6 @@ from bsjoin.values.retype import whole
 
 _log = logging.getLogger("bsjoin")
 
-Int64s = NDArray[np.int64]
 
 _REMOTE_LOG_S = 1.0
 

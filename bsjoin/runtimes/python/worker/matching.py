@@ -9,9 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-Int64s = NDArray[np.int64]
+from bsjoin.index import Int64s
 
 
 def canonical(array: pa.Array) -> pa.Array:

@@ -10,13 +10,11 @@ from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
+
+from bsjoin.index import Bools, Int64s
 
 DROP, KEEP, KEEP_WITHOUT = 0, 1, 2
 """What becomes of a candidate: ``KEEP_WITHOUT`` is the row of the stream without a match."""
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def decisions(

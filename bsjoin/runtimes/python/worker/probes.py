@@ -17,9 +17,9 @@ from fractions import Fraction
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from bsjoin.index import (
+    Int64s,
     Later,
     add_saturated,
     add_wide,
@@ -37,8 +37,6 @@ from bsjoin.index import (
 from bsjoin.index.encoding import GREATEST, LEAST
 from bsjoin.storage.range_index import RangeIndex, codes_of, is_ranked, texts_of, words_of
 
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 Width = Fraction | float
 
 

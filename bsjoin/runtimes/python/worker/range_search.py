@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from numpy.typing import NDArray
 
 from bsjoin.index import (
     GREATEST,
     Asked,
+    Bools,
     BoxIndex,
+    Int64s,
     IntervalIndex,
     Sides,
     SortedRows,
@@ -27,9 +28,6 @@ from bsjoin.plan import Predicate
 from bsjoin.runtimes.python.worker.interval_orders import order_of
 from bsjoin.runtimes.python.worker.probes import points_of
 from bsjoin.storage.range_index import RangeIndex, is_ranked
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 
 def matches(

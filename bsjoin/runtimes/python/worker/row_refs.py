@@ -10,10 +10,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from bsjoin.index import Bools, Int64s
 from bsjoin.plan import Shape
-
-Int64s = NDArray[np.int64]
-Bools = NDArray[np.bool_]
 
 RUN_TYPE = pa.struct([pa.field("first", pa.int64()), pa.field("count", pa.int64())])
 """The rows of a key: the number of the first, and their count."""

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
-from bsjoin.index import AggregateTree
+from bsjoin.index import AggregateTree, Int64s
 from bsjoin.plan import JoinPlan
 from bsjoin.storage.open_table import OpenTable
 from bsjoin.values.retype import retyped
-
-Int64s = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
