@@ -23,8 +23,7 @@ from bsjoin.sources.parquet_files.row_groups import (
     AskedKeys,
     MinMax,
     comparable,
-    may_have_nulls,
-    min_max_of,
+    statistics_of,
     touched,
 )
 from bsjoin.sources.transient import TransientSourceError
@@ -186,11 +185,10 @@ class ParquetFile:
             if column is None:
                 bounds = [EMPTY] * count
             elif column.type is not None and not column.parts and self._keeps_order(column, field):
-                bounds = min_max_of(
+                bounds, nulls = statistics_of(
                     self.metadata, column.leaf, column.type,
                     lambda values: converted(values, column, field.type, self._rules),
                 )  # fmt: skip
-                nulls = may_have_nulls(self.metadata, column.leaf)
             self._bounds[name] = bounds, nulls
         return self._bounds[name]
 

@@ -29,19 +29,19 @@ class AskedKeys:
     null: bool
 
 
-def min_max_of(
+def statistics_of(
     metadata: Any, leaf: int, dtype: pa.DataType, converted: Callable[[pa.Array], pa.Array]
-) -> list[MinMax]:
-    """The bounds of one column in every row group of a file.
+) -> tuple[list[MinMax], list[bool]]:
+    """The bounds of a column in every row group of a file, and whether it may be null there.
 
     ``converted`` makes values of the table's type of the statistics, in the same order.
     """
-    # The order of INT96 is not defined.
-    known = metadata.schema.column(leaf).physical_type != "INT96"
-    return [
-        _bounds(metadata.row_group(i).column(leaf).statistics, dtype, converted) if known else None
-        for i in range(metadata.num_row_groups)
-    ]
+    groups = range(metadata.num_row_groups)
+    known = [metadata.row_group(i).column(leaf).statistics for i in groups]
+    nulls = [one is None or not one.has_null_count or one.null_count > 0 for one in known]
+    if metadata.schema.column(leaf).physical_type == "INT96":  # whose order is not defined
+        return [None for _ in groups], nulls
+    return [_bounds(one, dtype, converted) for one in known], nulls
 
 
 def _bounds(
@@ -54,20 +54,15 @@ def _bounds(
             only_nulls = statistics.has_null_count and statistics.num_values == 0
             return EMPTY if only_nulls and not pa.types.is_floating(dtype) else None
         # A finer timestamp is truncated on both sides, like the column.
-        both = [_value(v, dtype) for v in (statistics.min, statistics.max)]
+        both = [_value(one) for one in (statistics.min, statistics.max)]
         least, greatest = comparable(converted(pa.array(both, dtype)))
         return (least, greatest) if least <= greatest else None  # NaN, or a writer's mistake
     except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
         return None  # for example a text that was truncated inside a character
 
 
-def _value(value: Any, dtype: pa.DataType) -> Any:
-    if pa.types.is_timestamp(dtype):
-        nanos = getattr(value, "nanosecond", 0)
-        value = value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
-        if nanos < 0:
-            raise ValueError(nanos)
-    return value
+def _value(value: Any) -> Any:
+    return value.to_pydatetime(warn=False) if hasattr(value, "to_pydatetime") else value
 
 
 def comparable(values: pa.Array) -> list[Any]:
@@ -76,13 +71,6 @@ def comparable(values: pa.Array) -> list[Any]:
         values = values.view(pa.binary())
     found: list[Any] = values.to_pylist()
     return found
-
-
-def may_have_nulls(metadata: Any, leaf: int) -> list[bool]:
-    """Whether a column may be null in a row, for every row group of a file."""
-    columns = (metadata.row_group(i).column(leaf) for i in range(metadata.num_row_groups))
-    known = (column.statistics for column in columns)
-    return [one is None or not one.has_null_count or one.null_count > 0 for one in known]
 
 
 def asked_keys(column: pa.ChunkedArray) -> AskedKeys:
