@@ -30,27 +30,19 @@ def sizes_of(keys: pa.Table, per_value: int = _PER_VALUE) -> NDArray[np.int64]:
     return sizes
 
 
-def cut(sizes: NDArray[np.int64], most: int) -> Iterator[slice]:
-    """Consecutive parts of as many items as have together at most so many bytes.
+def in_parts(keys: pa.Table, most: int, per_value: int = _PER_VALUE) -> Iterator[pa.Table]:
+    """The keys in parts of at most so many bytes each, about; a longer one is a part of its own.
 
-    An item that has more is a part of its own.
-
-    >>> list(cut(np.array([3, 3, 9, 1]), 6))
-    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
+    >>> [len(part) for part in in_parts(pa.table({"a": ["abc", "abc", "abcdefghi", "a"]}), 6, 0)]
+    [2, 1, 1]
     """
-    ends = np.cumsum(sizes)
+    ends = np.cumsum(sizes_of(keys, per_value))
     begin = 0
-    while begin < len(sizes):
+    while begin < len(keys):
         before = ends[begin - 1] if begin else 0
         end = max(begin + 1, int(np.searchsorted(ends, before + most, "right")))
-        yield slice(begin, end)
+        yield keys.slice(begin, end - begin)
         begin = end
-
-
-def in_parts(keys: pa.Table, most: int, per_value: int = _PER_VALUE) -> Iterator[pa.Table]:
-    """The keys in parts of at most so many bytes each, about."""
-    for part in cut(sizes_of(keys, per_value), most):
-        yield keys.slice(part.start, part.stop - part.start)
 
 
 def encodable(keys: pa.Table, name: str, encoding: str) -> pa.Table:
