@@ -279,10 +279,6 @@ class _Adbc(Database):
     _fetched = staticmethod(fetched)
     _stream = staticmethod(pieces_of)
 
-    def _count(self, connection: Any) -> int:
-        rows = fetched(connection, f"SELECT count(*) FROM {self._from}")
-        return int(rows.column(0)[0].as_py())
-
     def _may_pass(self, error: Exception) -> bool:
         return _status(error) in _MAY_PASS
 

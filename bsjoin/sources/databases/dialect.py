@@ -86,9 +86,10 @@ class Database(Table):
     def _stream(self, connection: Any, statement: str) -> Generator[Any, None, None]:
         """All rows of a statement in pieces, in types that can be cast to the schema's."""
 
-    @abstractmethod
     def _count(self, connection: Any) -> int:
-        """The approximate number of rows."""
+        """The number of rows, or about."""
+        rows = self._fetched(connection, f"SELECT count(*) FROM {self._from}")
+        return int(rows[0][0].as_py() if isinstance(rows, pa.Table) else rows[0][0])
 
     def _unique(self, connection: Any) -> list[list[str]]:
         """The columns of every unique key that the database guarantees."""

@@ -170,10 +170,6 @@ class DuckDB(Database):
             for batch in reader:
                 yield pa.Table.from_batches([batch])
 
-    def _count(self, connection: Any) -> int:
-        rows = connection.execute(f"SELECT count(*) FROM {self._from}").fetchall()
-        return int(rows[0][0])
-
     def _unique(self, connection: Any) -> list[list[str]]:
         parts = self.target.table or ()
         where = "lower(table_name) = lower(?) AND lower(schema_name) = lower(coalesce(?, "

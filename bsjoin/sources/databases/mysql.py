@@ -287,7 +287,7 @@ class MySQL(Database):
             )
             if found and found[0][0]:
                 return int(found[0][0])
-        return int(self._fetched(connection, f"SELECT count(*) FROM {self._from}")[0][0])
+        return super()._count(connection)
 
     def _named(self) -> tuple[str, str | None]:
         parts = self.target.table or ()

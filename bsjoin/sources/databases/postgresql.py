@@ -304,7 +304,7 @@ class PostgreSQL(Database):
             )
             if rows and rows[0][0] > 0 and rows[0][1]:
                 return int(rows[0][0])
-        return int(rows_of(connection, f"SELECT count(*) FROM {self._from}")[0][0])
+        return super()._count(connection)
 
     def _unique(self, connection: Any) -> list[list[str]]:
         # A unique key of a parent table does not apply to the rows of inheriting tables.

@@ -278,9 +278,6 @@ class SQLite(Database):
         while rows := cursor.fetchmany(BATCH_ROWS):
             yield rows
 
-    def _count(self, connection: sqlite3.Connection) -> int:
-        return int(self._fetched(connection, f"SELECT count(*) FROM {self._from}")[0][0])
-
     def _unique(self, connection: sqlite3.Connection) -> list[list[str]]:
         named = self._named()
         primary = connection.execute(
