@@ -50,10 +50,10 @@ class ObservedCycle:
         """Return what was sent to partitions in the JVM."""
         return figures(RoutedRows, "partitions", self.query, self.number, self.number, None)
 
-    def observe(self, df: DataFrame, name: str, *aggregates: Column) -> DataFrame:
-        """Let Spark compute aggregates while the rows of ``df`` pass by."""
+    def observe(self, df: DataFrame, name: str, lines: Column) -> DataFrame:
+        """Let Spark compute an aggregate while the rows of ``df`` pass by."""
         observation = self._observations[name] = Observation(name)
-        return df.observe(observation, *aggregates)
+        return df.observe(observation, lines)
 
     def figures(self, below: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         """Return what was observed, by name; without what no action has used.
@@ -97,29 +97,23 @@ def is_reported(stream: DataFrame, cycle: ObservedCycle | None) -> bool:
     return is_steered(stream, cycle) or micro_batch(stream) is not None
 
 
-def observe(
-    df: DataFrame, cycle: ObservedCycle | None, name: str, *aggregates: Column
-) -> DataFrame:
-    """Let Spark compute aggregates while the rows of ``df`` pass by."""
-    if cycle is not None and not df.isStreaming:
-        return cycle.observe(df, name, *aggregates)
-    batch = None if df.isStreaming else micro_batch(df)
-    if batch is None:
-        return df.observe(name, *aggregates)
-    observation = Observation(name)
-    received.remember(retained(df.sparkSession))
-    number = int(batch.number)
-    received.observe(batch.query, batch.run, number, name, lambda: _figures_of(observation))
-    return df.observe(observation, *aggregates)
-
-
 LINES = "lines"
 """The name of the column that Spark observes."""
 
 
-def observed(rows: DataFrame, cycle: ObservedCycle | None, name: str, lines: Column) -> DataFrame:
-    """Let Spark collect the lines of tasks, null in most rows, while rows pass by."""
-    return observe(rows, cycle, name, F.listagg(lines, F.lit("\n")).alias(LINES))
+def observed(df: DataFrame, cycle: ObservedCycle | None, name: str, lines: Column) -> DataFrame:
+    """Let Spark collect the lines of tasks, null in most rows, while the rows of ``df`` pass by."""
+    together = F.listagg(lines, F.lit("\n")).alias(LINES)
+    if cycle is not None and not df.isStreaming:
+        return cycle.observe(df, name, together)
+    batch = None if df.isStreaming else micro_batch(df)
+    if batch is None:
+        return df.observe(name, together)
+    observation = Observation(name)
+    received.remember(retained(df.sparkSession))
+    number = int(batch.number)
+    received.observe(batch.query, batch.run, number, name, lambda: _figures_of(observation))
+    return df.observe(observation, together)
 
 
 def name_of(*plans: JoinPlan) -> str:
