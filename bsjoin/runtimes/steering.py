@@ -177,9 +177,6 @@ class _Listener(StreamingQueryListener):
     def onQueryStarted(self, event: Any) -> None:  # noqa: N802 - Spark's name
         pass
 
-    def onQueryIdle(self, event: Any) -> None:  # noqa: N802
-        pass
-
     def onQueryTerminated(self, event: Any) -> None:  # noqa: N802
         pass
 
