@@ -15,15 +15,12 @@ from bsjoin.index import Float64s
 from bsjoin.partitioning.range_rules import near_quantiles
 from bsjoin.partitioning.rule import HotKey, Rule
 from bsjoin.partitioning.sample import Sample
-
+from bsjoin.partitioning.spreading import DRAWN, MOST_KEYS, SLIVER
 
 Splits = Mapping[int, Mapping[int, float]]
 """By partition, the share of its load for each other partition."""
 
 _HEAVY = 0.05  # of the mean load of a partition: a key below it stays whole
-_DRAWN = 4  # times: a key that was drawn less often may be in the sample by chance
-_MOST_KEYS = 4, 64  # per partition, and at least in total: bounds the size of the rule
-_SLIVER = 0.01  # of the mean: a smaller piece of a key does not justify another partition
 
 
 def after_splits(loads: Float64s, splits: Splits) -> Float64s:
@@ -53,16 +50,16 @@ def relieved(rule: Rule, sample: Sample, splits: Splits) -> Rule:
     n, mean = rule.partitions, sample.weight / rule.partitions
     shares = {key.code: _dense(key, n) for key in rule.hot}
     owners = rule.partition_of(sample.codes)
-    heavy = (sample.weights >= _HEAVY * mean) & (sample.counts >= _DRAWN)
+    heavy = (sample.weights >= _HEAVY * mean) & (sample.counts >= DRAWN)
     heavy &= np.isin(owners, list(splits))
     candidates = np.flatnonzero(heavy & ~np.isin(sample.codes, list(shares)))
     candidates = candidates[np.argsort(-sample.weights[candidates], kind="stable")]
-    most = max(_MOST_KEYS[0] * n, _MOST_KEYS[1]) - len(shares)
+    most = max(MOST_KEYS[0] * n, MOST_KEYS[1]) - len(shares)
     for at in candidates[: max(most, 0)].tolist():
         shares[int(sample.codes[at])] = np.eye(n)[owners[at]]
     weights = dict(zip(sample.codes.tolist(), sample.weights.tolist(), strict=True))
     hot = [
-        _key(code, after_splits(shares[code], splits), _SLIVER * mean / weights.get(code, mean))
+        _key(code, after_splits(shares[code], splits), SLIVER * mean / weights.get(code, mean))
         for code in sorted(shares)
     ]
     cold = sample.where(~np.isin(sample.codes, list(shares)))

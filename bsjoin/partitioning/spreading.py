@@ -22,12 +22,11 @@ from bsjoin.partitioning.rule import HotKey, Rule
 from bsjoin.partitioning.sample import Sample
 from bsjoin.partitioning.targets import Targets
 
-
 _HEAVY = (0.8, 0.4, 0.2, 0.1, 0.05)  # of the mean: thresholds of a heavy key, tried in this order
-_MOST_KEYS = 4, 64  # per partition, and at least in total: bounds the size of the rule
-_DRAWN = 4  # times: a key that was drawn less often may be in the sample by chance
+MOST_KEYS = 4, 64  # per partition, and at least in total: bounds the size of the rule
+DRAWN = 4  # times: a key that was drawn less often may be in the sample by chance
 _EVEN = 0.01  # the skew in the sample that is good enough
-_SLIVER = 0.01  # of the mean: a smaller piece of a key does not justify another partition
+SLIVER = 0.01  # of the mean: a smaller piece of a key does not justify another partition
 
 
 def spread_keys(
@@ -65,8 +64,8 @@ def spread_keys(
     for kept in (keep, None) if keep is not None else (None,):
         for heavy in _HEAVY:
             hot = sample.weights >= heavy * sample.weight / partitions
-            hot &= sample.counts >= _DRAWN
-            if hot.sum() > max(_MOST_KEYS[0] * partitions, _MOST_KEYS[1]):
+            hot &= sample.counts >= DRAWN
+            if hot.sum() > max(MOST_KEYS[0] * partitions, MOST_KEYS[1]):
                 break
             rule = _spread(sample.where(hot), sample.where(~hot), targets, version, kept)
             uneven = targets.skew(rule.loads(sample.codes, sample.weights))
@@ -94,7 +93,7 @@ def _spread(
         return rule
     total = hot.weight + cold.weight
     gaps = np.maximum(total * targets.shares - rule.loads(cold.codes, cold.weights), 0.0)
-    return replace(rule, hot=_poured(hot, gaps, _SLIVER * total / partitions))
+    return replace(rule, hot=_poured(hot, gaps, SLIVER * total / partitions))
 
 
 def _poured(hot: Sample, gaps: Float64s, sliver: float) -> tuple[HotKey, ...]:
