@@ -31,7 +31,6 @@ from scheduling.model.checks import Checked, Positive, grouped
 Numbers = NDArray[np.float64]
 Number = TypeVar("Number", float, Numbers)
 Indices = NDArray[np.int_]
-Mask = NDArray[np.bool_]
 
 LEAST_CORES = 0.01  # of a worker that has none and still runs a task
 _DEVIATION = 0.1  # the weight of S: small enough that the highest load decides
@@ -238,6 +237,6 @@ class Pricing:
         moved = self.price[i] * self.fixed_s[t] + self.lacks[t, i] * self.byte_s[i]
         return np.where(self.present[t] == i, 0.0, moved)
 
-    def compared(self, count: Indices) -> Mask:
+    def compared(self, count: Indices) -> NDArray[np.bool_]:
         """The workers over which loads are compared, with so many tasks on each."""
         return count > 0 if self.release else (count > 0) | self.open
