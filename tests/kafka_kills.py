@@ -1,96 +1,31 @@
-"""A job of Kafka that is killed in mid-stream: what it sends twice, beside Spark's own join.
+"""A job of Kafka that is killed in mid-stream and begun again, while records flow.
 
-    PYTHONPATH=. python tests/kafka_kills.py [--kills 3]
-
-A process joins the records of a topic by two queries, with a stored table and with the same rows as
-Spark itself reads them, and gets SIGKILL while both have sent a part of a micro-batch. Records flow
-while it runs. Each next process begins with another issue of the table. What has come is compared
-by the partition and offset of its source.
+What has come is told by the partition and offset of its source.
 """
 
 from __future__ import annotations
 
-import argparse
 import functools
 import json
 import os
 import signal
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import checks_apart
-import sessions
 
-import bsjoin
 from examples import _kafka
 
-WAYS = ("ours", "theirs")
-KNOWN, KEYS = 10, 11
-"""The table's rows, and how many keys the stream has."""
-_RATE, _BATCH, _AHEAD = 200, 200, 600
-"""Records a second, at most in a micro-batch, and so many at most that wait."""
+_RATE, _AHEAD = 200, 600
+"""Records a second, and so many at most that wait."""
 _LIMIT_S = 180.0  # of each wait, on a busy machine
-
-Source = tuple[str, int, int]
-"""The query that sent a record, or the topic that it was read from; its partition and offset."""
-
-
-@dataclass
-class Found:
-    """What was made of each record, with all copies.
-
-    Args:
-        made: by the record that it was made of.
-        sent: how many records the stream had.
-    """
-
-    made: dict[Source, list[Any]] = field(default_factory=dict)
-    sent: int = 0
-
-    def of(self, name: str) -> dict[Source, list[Any]]:
-        """Those of a query, or of a topic, by the name that it has in this job."""
-        return {one: made for one, made in self.made.items() if one[0] == name}
-
-    def twice(self, name: str) -> int:
-        """Of how many records more than one was made."""
-        return sum(len(made) > 1 for made in self.of(name).values())
-
-    def differing(self, name: str) -> int:
-        """Of how many of them there are such that differ, by their place or their content."""
-        return sum(len(set(made)) > 1 for made in self.of(name).values())
-
-
-def job(address: str, folder: Path, issue: int) -> None:
-    """Run both queries until the process is killed."""
-    jars = ",".join(map(str, Path(os.environ["KAFKA_CONNECTOR"]).glob("*.jar")))
-    spark = sessions.session("local[4]", {**sessions.INTERPRETED, "spark.jars": jars})
-    names = spark.range(KNOWN).selectExpr("id", f"concat('name ', id, ' of {issue}') AS name")
-    names.write.mode("overwrite").parquet(str(folder / "parquet"))
-    table = bsjoin.BatchTable.build(names, on="id", path=folder / "table")
-    kafka = {"kafka.bootstrap.servers": address}
-    for way in WAYS:
-        read = spark.readStream.format("kafka").options(**kafka, subscribe=topic("asked", folder))
-        read = read.options(startingOffsets="earliest", maxOffsetsPerTrigger=str(_BATCH))
-        keyed = read.load().selectExpr("partition", "offset", "bigint(CAST(key AS STRING)) AS id")
-        if way == "ours":
-            joined = table.join(keyed, how="left")
-        else:
-            joined = keyed.join(spark.read.parquet(str(folder / "parquet")), "id", "left")
-        # It takes its time, so that a kill finds a part of a micro-batch sent.
-        slowly = "reflect('java.lang.Thread', 'sleep', 4L) AS slept"
-        sent = joined.selectExpr(f"to_json(struct(partition, offset, id, name, {slowly})) AS value")
-        sink = sent.writeStream.format("kafka").options(**kafka, topic=topic(way, folder))
-        sink.option("checkpointLocation", str(folder / way)).start()
-    spark.streams.awaitAnyTermination()
 
 
 def topic(name: str, folder: Path) -> str:
@@ -226,65 +161,3 @@ class Killed:
 
 def _shifted(record: Callable[[int], dict[str, Any]], first: int, number: int) -> dict[str, Any]:
     return record(first + number)
-
-
-def run(address: str, connector: Path, folder: Path, kills: int) -> Found:
-    """Run the job over a broker with the jars of a folder, and kill it so many times."""
-    _kafka.create(address, {topic(way, folder): 1 for way in WAYS})
-    job = Killed(address, connector, folder, (__file__, "--job"), WAYS, WAYS)
-    found = Found()
-    job.killed(
-        lambda number: {"key": str(number % KEYS), "value": b""},
-        kills,
-        lambda: _is_in_the_midst(job),
-        lambda: _has_all(job, found),
-    )
-    return found
-
-
-def _is_in_the_midst(job: Killed) -> bool:
-    """Whether each query has sent a part of a micro-batch that it has not noted as done."""
-
-    def state(way: str) -> tuple[int, bool, int]:
-        sent = _kafka.count(job.address, topic(way, job.folder))
-        return job.batches(way, "offsets"), job.is_within_a_batch(way), sent
-
-    before = [state(way) for way in WAYS]
-    time.sleep(0.1)
-    after = [state(way) for way in WAYS]
-    return all(
-        old[:2] == new[:2] and new[1] and new[2] > old[2]
-        for old, new in zip(before, after, strict=True)
-    )
-
-
-def _has_all(job: Killed, found: Found) -> bool:
-    """Read what has come; whether something has come of each record."""
-    found.made, found.sent = defaultdict(list), job.sent
-    for way in WAYS:
-        for message in _kafka.read(job.address, topic(way, job.folder)):
-            value = json.loads(message.value())
-            source = way, value["partition"], value["offset"]
-            found.made[source].append(json.dumps(value, sort_keys=True))
-    return all(len(found.of(way)) >= found.sent for way in WAYS)
-
-
-def main() -> None:
-    """Print what was sent twice."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--kills", type=int, default=3)
-    parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.job:
-        address, folder, issue = options.job
-        return job(address, Path(folder), int(issue))
-    with _kafka.broker() as address, tempfile.TemporaryDirectory() as folder:
-        found = run(address, _kafka.connector_jars(), Path(folder), options.kills)
-    print(f"{found.sent:,} records, {options.kills} times SIGKILL")
-    for way, name in zip(WAYS, ("with bsjoin", "with Spark's own join"), strict=True):
-        twice, other = found.twice(way), found.differing(way)
-        print(f"  {name}: {twice:,} were sent twice, {other:,} of them with other content")
-
-
-if __name__ == "__main__":
-    main()

@@ -2,9 +2,11 @@
 
     PYTHONPATH=. python tests/kafka_route_kills.py [--kills 3] [--real-time]
 
-As :mod:`kafka_kills`, with the two queries of :func:`bsjoin.kafka.route`: one reads the stream, the
-other one the retry topic. Each next process knows one key more, and one key is never known. A
-header tells of each record from which one it was made: the last of them, from which one at once.
+A process runs the two queries of :func:`bsjoin.kafka.route` and gets SIGKILL while both have sent a
+part of a micro-batch: one reads the stream, the other one the retry topic. Records flow while it
+runs. Each next process has another issue of the table and knows one key more, and one key is never
+known. A header tells of each record from which one it was made: the last of them, from which one at
+once.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import sessions
-from kafka_kills import Found, Killed, Source, topic
+from kafka_kills import Killed, topic
 from pyspark.sql import functions as F  # noqa: N812
 from real_time_queries import SHORT_BATCHES
 
@@ -32,19 +34,35 @@ KNOWN, KEYS = 10, 14
 """How many keys the first table has, and the stream: one more than the last table, of issue 4."""
 PLACES = ("enriched", "retry", "dead")
 
+Source = tuple[str, int, int]
+"""The topic that a record was read from, its partition and offset."""
 Sent = tuple[str, bytes, bytes, tuple[tuple[str, bytes], ...]]
 """A record that was made of it: topic, key, value and headers."""
 
 
 @dataclass
-class Routed(Found):
-    """What was made of each record, of the stream and of the retry topic.
+class Found:
+    """What was made of each record, with all copies, of the stream and of the retry topic.
 
     Args:
+        made: by the record that it was made of.
         ends: how many records a partition of the topics that are read has.
     """
 
+    made: dict[Source, list[Sent]] = field(default_factory=dict)
     ends: dict[tuple[str, int], int] = field(default_factory=dict)
+
+    def of(self, name: str) -> dict[Source, list[Sent]]:
+        """Those of a topic, by the name that it has in this job."""
+        return {one: made for one, made in self.made.items() if one[0] == name}
+
+    def twice(self, name: str) -> int:
+        """Of how many records more than one was made."""
+        return sum(len(made) > 1 for made in self.of(name).values())
+
+    def differing(self, name: str) -> int:
+        """Of how many of them there are such that differ, by their place or their content."""
+        return sum(len(set(made)) > 1 for made in self.of(name).values())
 
     def lost(self) -> list[Source]:
         """Records of which nothing was made."""
@@ -107,8 +125,8 @@ def job(address: str, folder: Path, issue: int, *, real_time: bool) -> None:
 
 def run(
     address: str, connector: Path, folder: Path, kills: int, *, real_time: bool = False
-) -> Routed:
-    """As of :mod:`kafka_kills`, until nothing waits any more; the first query in real-time mode."""
+) -> Found:
+    """Run the job, and kill it so many times; the first query may be in real-time mode."""
     _kafka.create(address, {topic(place, folder): 1 for place in PLACES})
     program = (__file__, "--real-time" if real_time else "--micro-batches", "--job")
     job = Killed(address, connector, folder, program, QUERIES, QUERIES[:1])
@@ -116,7 +134,7 @@ def run(
     def record(number: int) -> dict[str, Any]:
         return {"key": f"{number % KEYS} {number}", "value": "as it came"}
 
-    found = Routed()
+    found = Found()
     job.killed(record, kills, lambda: _is_in_the_midst(job, real_time), lambda: _read(job, found))
     return found
 
@@ -144,7 +162,7 @@ def _is_in_the_midst(job: Killed, real_time: bool) -> bool:
     )
 
 
-def _read(job: Killed, found: Routed) -> bool:
+def _read(job: Killed, found: Found) -> bool:
     """Read what has come; whether something has come of each record."""
     found.made = defaultdict(list)
     for source, sent in _sent(job):

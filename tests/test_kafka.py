@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import kafka_checks
 import kafka_cluster_checks
-import kafka_kills
 import kafka_route_kills
 import pytest
 from checks_apart import TESTS, each, environment, passes
@@ -44,27 +42,6 @@ def test_with_faults_of_a_broker_and_other_records(check: str) -> None:
 @each(kafka_cluster_checks.CHECKS)
 def test_with_an_executor_of_its_own(check: str) -> None:
     passes("kafka_cluster_checks.py", check)
-
-
-@pytest.mark.long
-@pytest.mark.timeout(_LIMIT_S)
-def test_what_a_killed_job_sends_twice_is_equal(
-    kafka: Kafka, kafka_connector: Path, tmp_path: Path
-) -> None:
-    """`late_rows` has a micro-batch that runs again without a kill."""
-    found = kafka_kills.run(kafka.url, kafka_connector, tmp_path, kills=3)
-    ours, theirs = map(found.of, kafka_kills.WAYS)
-    assert len(ours) == len(theirs) == found.sent  # nothing is lost
-    assert found.twice("ours") > 0
-    assert found.differing("ours") == 0
-    assert found.differing("theirs") > 0  # the oracle is of another issue where it runs again
-    issues = set()
-    for values in ours.values():
-        value = json.loads(values[0])
-        name, _, issue = value.get("name", "").rpartition(" of ")
-        assert name == (f"name {value['id']}" if value["id"] < kafka_kills.KNOWN else ""), value
-        issues.add(issue)
-    assert issues == {"", "1", "2", "3", "4"}
 
 
 @pytest.mark.long
