@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -76,10 +75,3 @@ def warned(spark: SparkSession) -> Iterator[Callable[[], str]]:
     finally:
         logger.removeAppender(appender)
         log4j.core.config.Configurator.setLevel("bsjoin", log4j.Level.OFF)
-
-
-def wait_for(condition: Callable[[], Any], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition() and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert condition()

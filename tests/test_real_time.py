@@ -9,9 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from cache_samples import until
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from real_time_queries import Source, planned_in_real_time, started, wait_for, warned
+from real_time_queries import Source, planned_in_real_time, started, warned
 from spark_samples import cycles, table_of
 
 from bsjoin import AsOf, Band, BatchTable
@@ -42,7 +43,7 @@ def test_a_refresh_reaches_a_running_batch(
         query = started(shown, tmp_path)
         try:
             source.add(0)
-            wait_for(lambda: query.recentProgress)
+            until(lambda: query.recentProgress, "the end of a batch")
             ended = len(query.recentProgress)
             source.add(1, 2, 50)
             time.sleep(0.5)
@@ -50,7 +51,7 @@ def test_a_refresh_reaches_a_running_batch(
             other.apply(second(2), key="k")
             time.sleep(1)
             source.add(3, 0, 50)
-            wait_for(lambda: len(query.recentProgress) > ended)
+            until(lambda: len(query.recentProgress) > ended, "the end of the next one")
         finally:
             query.stop()
     # Twice planned, with four joins.

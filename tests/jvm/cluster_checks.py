@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import random
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pyarrow as pa
+from cache_samples import until
 from checks_apart import TESTS, named, run
 from pyspark import SparkConf, SparkContext, TaskContext
 from pyspark.sql import DataFrame, SparkSession
@@ -155,11 +157,7 @@ def paced_by(pace: Path, tasks: Path) -> Callable[[Iterator[pa.RecordBatch]], An
     return paced
 
 
-def wait_for(condition: Callable[[], Any], what: str) -> None:
-    until = time.monotonic() + 180  # a slow machine starts executors slowly
-    while not condition():
-        assert time.monotonic() < until, f"{what}: not within three minutes"
-        time.sleep(0.05)
+wait_for = functools.partial(until, seconds=180)  # a slow machine starts executors slowly
 
 
 def executors(spark: SparkSession) -> int:

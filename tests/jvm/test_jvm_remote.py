@@ -139,7 +139,7 @@ def test_what_cannot_be_downloaded_is_an_error_until_it_can(
     soon(lambda: services(process(spark)), [])
     assert {row["v"] for row in sound.collect()} == {1}
     assert before
-    assert services(process(spark))
+    assert len(services(process(spark))) == 1
     assert len(copies(table)) == 2
 
 
@@ -153,20 +153,6 @@ def test_a_table_that_is_built_again_is_never_mixed_up(
     BatchTable.build(table_of(spark, 5), on="k", path=url)
     refused(joined.limit(9), "VersionNotFoundError", "built again", url)
     assert {row["v"] for row in keys.join(table.to_df(spark), "k").collect()} == {5}
-
-
-@pytest.mark.long
-def test_a_service_that_is_killed_is_started_again(
-    spark: SparkSession, tmp_path: Path, table: BatchTable, keys: DataFrame
-) -> None:
-    assert table.join(keys).count() == 4
-    before = services(process(spark))  # of other tests' commands of Python, too
-    for service in before:
-        os.kill(service, signal.SIGKILL)
-    table.refresh(table_of(spark, 2))
-    assert {row["v"] for row in table.join(keys).collect()} == {2}
-    (after,) = services(process(spark))
-    assert after not in before
 
 
 def test_a_python_that_does_not_run_or_is_not_known(
