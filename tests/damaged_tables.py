@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hostile_jvm import change as manifest
 from pyspark.sql.pandas.types import from_arrow_type
 from stored_tables import put, store
 
@@ -186,14 +187,6 @@ def _stream(table: pa.Table) -> bytes:
     with pa.ipc.new_stream(sink, table.schema) as out:
         out.write_table(table)
     return sink.getvalue()
-
-
-def manifest(folder: Path, change: Callable[[dict[str, Any]], None]) -> None:
-    """Change the manifest's JSON."""
-    path = folder / "versions" / "00000001.json"
-    data = json.loads(path.read_text())
-    change(data)
-    path.write_text(json.dumps(data))
 
 
 def _file(segment: dict[str, Any], number: int) -> str:

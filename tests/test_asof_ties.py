@@ -14,10 +14,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from cache_samples import Model
-from oracle import rows_of_all
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import Feed
+from spark_samples import Feed, rows_of_each
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Full, Incremental, sources
@@ -76,11 +75,7 @@ def by_spark(
 
 
 def chosen(results: Mapping[Any, DataFrame]) -> dict[Any, list[tuple[int, int]]]:
-    found = rows_of_all({name: rows.select("s", "n") for name, rows in results.items()})
-    return {
-        name: sorted(zip(*(column.to_pylist() for column in rows.columns), strict=True))
-        for name, rows in found.items()
-    }
+    return rows_of_each({name: rows.select("s", "n") for name, rows in results.items()})
 
 
 def test_the_rows_are_those_of_a_window_function(

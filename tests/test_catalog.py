@@ -41,7 +41,6 @@ from bsjoin.runtimes.jvm import catalog
 from bsjoin.spark.session import settings_of
 from bsjoin.storage import StorageLocation, versions
 from bsjoin.storage.addresses import address_of
-from bsjoin.storage.copies import HostCopies
 
 RAISED = (Py4JJavaError, PySparkException)
 LIMIT = "spark.bsjoin.maxStalenessUs."
@@ -523,19 +522,12 @@ class TestRefusals:
         fails(TableNotFoundError, lambda: spark.table(f"bsjoin.`{table.path}`"), table.path)
 
 
-@pytest.mark.usefixtures("soon_active")
 @pytest.mark.long
 def test_a_table_behind_a_url(spark: SparkSession, tmp_path: Path) -> None:
-    """Remote for bsjoin, and within reach of its processes; copies of old versions are removed."""
+    """Remote for bsjoin, and within reach of its processes."""
     url = f"local://{tmp_path}/table"
     table = BatchTable.build(table_of(spark, 1), on="k", path=url)
     table.register(spark, "remote")
     for door in (spark.table("bsjoin.remote"), spark.table(f"bsjoin.`{url}`")):
         assert rows(door) == [(k, 1) for k in range(4)]
     fails(TableNotFoundError, lambda: spark.table(f"bsjoin.`{url}-not`"), f"{url}-not")
-    for version in (1, 2, 3):
-        assert rows(table.to_df(spark).select("v").distinct()) == [(version,)]
-        folder = HostCopies(table.path).folder
-        builds = {copy.name.split("%2F")[1] for copy in folder.glob("copy-*")}
-        assert len(builds) == min(version, 2)  # those of the two newest stay
-        table.refresh(table_of(spark, version + 1))

@@ -14,6 +14,7 @@ import pytest
 from cache_samples import Model
 from oracle import settings as spark_settings
 from oracle import united
+from plain_joins import plan_of as plan
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import Feed, cycles
 
@@ -27,10 +28,6 @@ GENERATED = {
     "spark__sql__codegen__factoryMode": "CODEGEN_ONLY",
     "spark__sql__codegen__fallback": "false",
 }
-
-
-def plan(df: DataFrame) -> str:
-    return df._jdf.queryExecution().executedPlan().toString()
 
 
 def is_in_jvm(df: DataFrame) -> bool:

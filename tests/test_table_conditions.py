@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hostile_jvm import change
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import rows
 
@@ -86,19 +86,16 @@ def test_a_table_that_does_not_know_its_condition(
 ) -> None:
     when = Within("p", "q", "y")
     table = BatchTable.build(batch, on="k", when=when, path=tmp_path)
-    manifest = tmp_path / "versions" / "00000001.json"
-    content = json.loads(manifest.read_text())
-    known = content.pop("condition")
-    manifest.write_text(json.dumps(content))
+    change(tmp_path, lambda data: data.pop("condition"))
     with pytest.raises(TableMismatchError, match="an earlier bsjoin wrote it: give when"):
         table.join(stream)
     assert table.join(stream, when=when).count() == 4
-    content["condition"] = {"Within": known["Within"] | {"closed": "ajar"}}
-    manifest.write_text(json.dumps(content))
+    known = condition_to_json(when)["Within"]
+    change(tmp_path, lambda data: data.update(condition={"Within": known | {"closed": "ajar"}}))
     with pytest.raises(TableNotFoundError, match="'ajar'"):
         table.join(stream)
     # A condition of other columns than the table is sorted by is not used.
-    content["condition"] = condition_to_json(replace(when, end_col="v"))
-    manifest.write_text(json.dumps(content))
+    other = condition_to_json(replace(when, end_col="v"))
+    change(tmp_path, lambda data: data.update(condition=other))
     with pytest.raises(TableMismatchError, match="cannot be joined"):
         table.join(stream)
