@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from pathlib import Path
 
 import pyarrow as pa
@@ -144,17 +143,3 @@ def test_it_says_why_not_in_the_jvm(
         ):
             nested.join(rate)
         nested.join(rate, select=[])
-
-
-def test_the_three_entry_points_take_the_same_arguments() -> None:
-    """In the same order and with the same defaults; a table has no ``batch`` and ``cache``."""
-    join, of_table, cycles = (
-        {n: (p.kind, p.default, p.annotation) for n, p in inspect.signature(f).parameters.items()}
-        for f in (bsjoin.join, BatchTable.join, bsjoin.cycles)
-    )
-    shared = [name for name in join if name not in ("batch", "cache")]
-    assert [name for name in of_table if name != "self"] == shared
-    assert {name: of_table[name] for name in shared} == {name: join[name] for name in shared}
-    for name in {*shared, "batch", "cache"} - {"stream", "how"}:
-        assert cycles[name] == join[name], name
-    assert cycles["how"][1:] == join["how"][1:]

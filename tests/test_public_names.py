@@ -241,19 +241,19 @@ def test_options_and_what_is_handed_out_cannot_be_changed() -> None:
             assert getattr(bsjoin, name).__dataclass_params__.frozen, name
 
 
-def test_join_has_the_parameters_of_spark_s_own_and_cycles_takes_what_join_takes() -> None:
-    parameters = inspect.signature(bsjoin.join).parameters
-    options = [
-        "when",
-        "cache",
-        "partition",
-        "select",
-        "suffix",
-        "nulls_equal",
-        "where",
-        "indicator",
-    ]
-    assert list(parameters) == ["stream", "batch", "on", "how", *options]
-    assert [n for n, p in parameters.items() if p.kind is p.KEYWORD_ONLY] == options
-    more = {"sink", "placement", "scaler"}
-    assert {*inspect.signature(bsjoin.cycles).parameters} == {*parameters, *more} - {"stream"}
+def test_the_three_entry_points_take_the_same_arguments() -> None:
+    """In the same order and with the same defaults; a table has no ``batch`` and ``cache``."""
+    join, of_table, cycles = (
+        {n: (p.kind, p.default, p.annotation) for n, p in inspect.signature(f).parameters.items()}
+        for f in (bsjoin.join, bsjoin.BatchTable.join, bsjoin.cycles)
+    )
+    options = words("when cache partition select suffix nulls_equal where indicator")
+    assert list(join) == ["stream", "batch", "on", "how", *options]  # first as Spark's own
+    assert [n for n, (kind, *_) in join.items() if kind is inspect.Parameter.KEYWORD_ONLY] == options
+    shared = [name for name in join if name not in ("batch", "cache")]
+    assert [name for name in of_table if name != "self"] == shared
+    assert {name: of_table[name] for name in shared} == {name: join[name] for name in shared}
+    assert {*cycles} == {*join, "sink", "placement", "scaler"} - {"stream"}
+    for name in {*join} - {"stream", "how"}:
+        assert cycles[name] == join[name], name
+    assert cycles["how"][1:] == join["how"][1:]

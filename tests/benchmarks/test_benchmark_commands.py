@@ -167,29 +167,6 @@ def test_one_that_crashes_loses_only_itself(
 
 
 @pytest.mark.long
-def test_another_size_seed_or_commit_is_another_run(
-    out: Path,
-    carry_out: Callable[..., int],
-    capfd: pytest.CaptureFixture[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    def ran(*words: str) -> bool:
-        carry_out("run", "quiet-last", *words)
-        return ", seed " in capfd.readouterr().out
-
-    assert ran()
-    assert not ran()
-    assert carry_out("run", "quiet-last", "--strict") == 1, "a figure is missed"
-    capfd.readouterr()
-    assert ran("--full")
-    assert record(out, "quiet-last", "full")["quick"] is False
-    assert ran("--seed", "5")
-    assert not ran("--seed", "5")
-    monkeypatch.setattr("benchmarks.harness.processes.commit", lambda: "another commit")
-    assert ran("--seed", "5")
-
-
-@pytest.mark.long
 def test_figures_of_deleted_benchmarks_stay_out_and_each_run_names_its_own_commit(
     out: Path, carry_out: Callable[..., int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -222,6 +199,7 @@ def test_an_error_in_drawing_does_not_lose_a_run(out: Path, carry_out: Callable[
     assert carry_out("run", "quiet-last") == 0
     found = record(out, "quiet-last")
     assert (found["error"], found["pictures"], len(found["figures"])) == (None, [], 3)
+    assert carry_out("run", "quiet-last", "--strict") == 1, "a figure is missed"
 
 
 def test_the_state_of_the_code_tells_of_new_files_and_not_of_pages(tmp_path: Path) -> None:

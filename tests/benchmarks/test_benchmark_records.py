@@ -91,11 +91,13 @@ def test_figures_are_told_apart_by_their_names(tmp_path: Path) -> None:
         store(ENTRY, tmp_path, outcome, **RUN)
 
 
-def test_a_run_repeats_a_record_of_this_machine_and_of_known_code_alone() -> None:
+def test_a_run_repeats_a_record_of_its_kind_this_machine_and_known_code_alone() -> None:
     one = record()
     assert repeats(one, True, 1, "c")
     others = [{"machine": one.machine | {"java": "1"}}, {"versions": {}}, {"error": "it failed"}]
     assert not any(repeats(replace(one, **other), True, 1, "c") for other in others)
+    for asked in ((False, 1, "c"), (True, 5, "c"), (True, 1, "d")):
+        assert not repeats(one, *asked)
     for unknown in (None, "c+"):
         assert not repeats(replace(one, commit=unknown), True, 1, unknown)
 
