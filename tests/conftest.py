@@ -27,6 +27,7 @@ from spark_samples import Feed, table_of
 import bsjoin.table
 from bsjoin import BatchTable
 from bsjoin.following import looks
+from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.spark import settled
 from bsjoin.storage import versions
 from tests import supervisor
@@ -80,6 +81,7 @@ _running: list[State] = []  # of the session of this process, as it began
 def spark() -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     session = sessions.session("local[2]")
+    assert attached(session) is None
     _running.append(State.of(session))
     yield session
     _running.clear()
@@ -135,9 +137,23 @@ def runtime(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str
 
 
 @pytest.fixture(scope="module")
+def in_jvm(spark: SparkSession) -> Iterator[None]:
+    """A module whose joins run in the JVM, or are refused."""
+    with sessions.configured(spark, {"spark.bsjoin.runtime": "jvm"}):
+        yield
+
+
+@pytest.fixture(scope="module")
 def interpreted(spark: SparkSession) -> Iterator[None]:
     """A module whose joins run in Python: nothing waits for code that Spark generates."""
     with sessions.configured(spark, sessions.CODE["python"]):
+        yield
+
+
+@pytest.fixture(scope="module")
+def in_python(spark: SparkSession, interpreted: None) -> Iterator[None]:
+    """The same, whose joins with stored tables run there, too."""
+    with sessions.configured(spark, {"spark.bsjoin.runtime": "python"}):
         yield
 
 
@@ -186,6 +202,15 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Looks at sources do not wait: neither after a whole read, nor for files to be quiet."""
     monkeypatch.setattr(looks, "_PAUSES_OF_WHOLE_READS", 0.0)
     monkeypatch.setattr(settled, "_QUIET_S", 0.0)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary tables and copies lie."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder
 
 
 @pytest.fixture

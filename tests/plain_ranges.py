@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from oracle import settings
 from plain_joins import CODE, PLANNER, anew, lookup_lines, lookups, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from sessions import configured
@@ -283,7 +282,7 @@ def rows_of(df: DataFrame) -> Counter[tuple[Any, ...]]:
 
 def answers(spark: SparkSession, query: str, own: str | None = None, **more: Any) -> list[str]:
     """Hold a query against Spark's own joins; the lines of its plan with those of the index."""
-    with settings(spark, **more):
+    with configured(spark, more):
         df = spark.sql(query)
         # Spark's own joins are interpreted: that compiles nothing, and has the same rows.
         with configured(spark, {**CODE["interpreted"], PLANNER: "off"}):

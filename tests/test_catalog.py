@@ -36,7 +36,6 @@ from bsjoin.errors import (
     WorkerEnvironmentError,
     cause_of,
 )
-from bsjoin.runtimes import jvm
 from bsjoin.runtimes.jvm import catalog
 from bsjoin.spark.session import settings_of
 from bsjoin.storage import StorageLocation, versions
@@ -44,11 +43,6 @@ from bsjoin.storage.addresses import address_of
 
 RAISED = (Py4JJavaError, PySparkException)
 LIMIT = "spark.bsjoin.maxStalenessUs."
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _jar(spark: SparkSession) -> None:
-    assert jvm.attached(spark) is None
 
 
 @pytest.fixture(autouse=True)

@@ -143,11 +143,9 @@ def test_errors(run: Any, path: Path) -> None:
 @pytest.mark.usefixtures("soon_active")
 @pytest.mark.long
 def test_a_table_behind_a_url_whose_secret_is_never_shown(
-    run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Any, tmp_path: Path, temporary: Path
 ) -> None:
     """``local://`` is remote for bsjoin, as an object store is, and other processes see it, too."""
-    (tmp_path / "copies").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "copies"))
     folder = tmp_path / f"table{QUERY}"
     url = f"local://{folder}"
     publish(StorageLocation.of(url))
@@ -161,8 +159,8 @@ def test_a_table_behind_a_url_whose_secret_is_never_shown(
             assert told == run(words[0], folder, *words[1:], *form)
             assert told[0] == 0
     command = [sys.executable, "-m", "bsjoin", "sample", url, "--columns", "x", "--json"]
-    temporary = {"TMPDIR": str(tmp_path / "copies")}
-    done = subprocess.run(command, env=os.environ | temporary, capture_output=True, check=True)
+    environment = os.environ | {"TMPDIR": str(temporary)}
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
     assert [one["x"] for one in json.loads(done.stdout)] == [1, 2, 3, 4, 5]
     nowhere(done.stdout, done.stderr)
     assert run("vacuum", url, "--older-than", "0 s") == (0, "removed: 1; left: 2\n")

@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 from documentation_stages import STAGES, Stage
+from left_behind import State
 from pyspark.sql import SparkSession
 
 import bsjoin
 import scheduling
-from bsjoin.spark.session import settings_of
 from scheduling.__main__ import main as scheduling_main
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,16 +116,10 @@ class AnyResult(doctest.OutputChecker):
 def stage(
     interpreted: None, spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest
 ) -> Iterator[Stage]:
-    before = settings_of(spark)
-    spark.conf.set("spark.bsjoin.python.chains", "true")  # as the pages have it
+    before = State.of(spark)
     with warnings.catch_warnings():
         yield Stage(spark, tmp_path, request)
-    # A page may set an option; what attaches the jar stays.
-    for name, value in settings_of(spark).items():
-        if name not in before and not name.startswith(("spark.bsjoin.jvm.", "spark.sql.catalog.")):
-            spark.conf.unset(name)
-        elif name in before and value != before[name]:
-            spark.conf.set(name, before[name])
+    before.restore()  # a page may set an option
 
 
 @pytest.mark.parametrize("page", sessions())

@@ -23,7 +23,6 @@ from sessions import CODE, configured
 
 from bsjoin import BatchTable
 from bsjoin.errors import TableNotFoundError
-from bsjoin.runtimes.jvm.attach import attached
 
 pytestmark = pytest.mark.usefixtures("without_code")
 
@@ -77,7 +76,6 @@ class Java:
     """The classes of the jar, package-private ones too."""
 
     def __init__(self, spark: SparkSession):
-        assert attached(spark) is None
         self.vm: Any = spark._jvm
         self._gateway: Any = spark.sparkContext._gateway
         self._loader = self.vm.java.lang.Thread.currentThread().getContextClassLoader()

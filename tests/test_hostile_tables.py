@@ -125,7 +125,7 @@ def doors(table: BatchTable, rows: DataFrame, when: AsOf | None) -> list[Callabl
 
 
 def test_no_type_in_a_manifest_runs_code(
-    spark: SparkSession, rows: DataFrame, tables: Path, tmp_path: Path, marker: Path
+    rows: DataFrame, tables: Path, tmp_path: Path, marker: Path
 ) -> None:
     for number, (name, edit, says) in enumerate(HOSTILE):
         path = Path(shutil.copytree(tables / name, tmp_path / str(number)))
@@ -153,11 +153,8 @@ def test_no_name_in_a_manifest_leads_outside(plain: Path, rows: DataFrame) -> No
         joined.collect()
 
 
-def test_a_name_in_a_manifest_reads_no_local_file_of_a_table_behind_a_url(
-    plain: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
-    (tmp_path / "temporary").mkdir()
+@pytest.mark.usefixtures("temporary")
+def test_a_name_in_a_manifest_reads_no_local_file_of_a_table_behind_a_url(plain: Path) -> None:
     (folder,) = (plain / "data").iterdir()
     change(plain, lambda data: data["segments"][0].update(name=f"{folder}/0000"))
     for url in (f"local://{plain}", f"simplecache::file://{plain}"):

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from oracle import settings
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException, PySparkRuntimeError
 from pyspark.sql import DataFrame, SparkSession
@@ -133,8 +132,6 @@ def test_the_function_is_for_the_session_of_its_dataframe(spark: SparkSession, f
 
 
 def test_sql_has_the_functions(spark: SparkSession) -> None:
-    with settings(spark, spark__bsjoin__runtime="jvm"):
-        network_start("t")  # the session has the jar then
     row = spark.sql(
         "SELECT hex(bsjoin.network_start('10.0.0.0/8')), hex(bsjoin.Network_End('::/1')), "
         "bsjoin.try_network_end('10'), bsjoin.network_start(NULL)"

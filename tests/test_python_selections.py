@@ -5,8 +5,7 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import oracle
@@ -15,8 +14,8 @@ import pytest
 from cache_samples import Model, until
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import Feed, values_of
-from test_python_stages import run, stages
+from spark_samples import Feed, cycles, values_of
+from test_python_stages import stages
 
 import bsjoin
 from bsjoin import BatchTable, Incremental
@@ -25,14 +24,8 @@ from bsjoin.planner.chain import joins_of
 from bsjoin.spark import compat
 
 CACHE = Incremental(max_rows=1_000)
-CHAINS = "spark__bsjoin__python__chains"
+pytestmark = pytest.mark.usefixtures("in_python")
 Change = Callable[[DataFrame], DataFrame]
-
-
-@pytest.fixture(autouse=True)
-def _in_python(spark: SparkSession, interpreted: None) -> Iterator[None]:
-    with oracle.settings(spark, spark__bsjoin__runtime="python", **{CHAINS: "true"}):
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -184,9 +177,8 @@ def test_what_begins_a_stage(
 
 @pytest.mark.long
 def test_a_stream_with_a_watermark_and_its_figures(
-    spark: SparkSession, rows: Model, by_id: BatchTable, tmp_path: Path
+    rows: Model, by_id: BatchTable, feed: Feed
 ) -> None:
-    feed = Feed(spark, tmp_path / "feed")
     for keys in ([0, 1, 11, 12, 13], [40], [41]):
         feed.add(*keys)
     at = F.timestamp_seconds(F.col("k") * 60 + 1_767_225_600)
@@ -199,7 +191,7 @@ def test_a_stream_with_a_watermark_and_its_figures(
     assert reasons(df) == ["", "", ""]
     assert df.schema["time"].metadata == marked.schema["at"].metadata != {}
     counted = df.groupBy(F.window("time", "10 minutes"), "text").count().select("text", "count")
-    found = run(feed, counted)
+    found = cycles(feed.run(counted))
     closed = sorted(row for rows in feed.results.values() for row in rows)
     assert closed == [("none", 1), ("none", 1), ("text 10", 1), ("text 16", 1), ("text 3", 2)]
     figures = [(c.batch_id, c.rows_in, c.hits, c.matches, c.mode) for c in found]

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from functools import reduce
 from pathlib import Path
 from typing import Any
 
-import oracle
 import pyarrow as pa
 import pytest
 from cache_samples import Model
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 from spark_samples import Feed, cycles
 
 import bsjoin
@@ -23,31 +22,15 @@ from bsjoin.plan import SourceTable
 from bsjoin.planner.chain import joins_of
 from bsjoin.spark.workers import recommend_sockets
 
+pytestmark = pytest.mark.usefixtures("in_python")
+
 CACHE = Incremental(max_rows=1_000)
-
-
-@pytest.fixture(autouse=True)
-def _in_python(spark: SparkSession, interpreted: None) -> Iterator[None]:
-    settings = {"spark__bsjoin__runtime": "python", "spark__bsjoin__python__chains": "true"}
-    with oracle.settings(spark, **settings):
-        yield
 
 
 def stages(df: DataFrame) -> int:
     """How often the plan calls Python workers."""
     plan = str(df._jdf.queryExecution().optimizedPlan().toString())
     return plan.count("MapInArrow") + plan.count("ArrowEvalPython")
-
-
-def feed_of(spark: SparkSession, folder: Path, *batches: list[int | None]) -> Feed:
-    feed = Feed(spark, folder)
-    for keys in batches:
-        feed.add(*keys)
-    return feed
-
-
-def run(feed: Feed, df: DataFrame) -> list[bsjoin.CycleProgress]:
-    return cycles(feed.run(df))
 
 
 @pytest.fixture
@@ -69,7 +52,7 @@ def test_columns_keep_their_metadata_and_nullability(spark: SparkSession) -> Non
     stream = stream.select("*", F.lit(None).cast("string").alias("twice"))
     table = spark.range(3).select("id", F.col("id").alias("v", metadata={"of": "the table"}))
     for transfer in ("keys", "rows"):
-        with oracle.settings(spark, spark__bsjoin__python__transfer=transfer):
+        with configured(spark, {"spark.bsjoin.python.transfer": transfer}):
             first = bsjoin.join(stream, table, "id")
             second = bsjoin.join(first, table, "id", how="left", suffix="_2")
         assert second.schema.fields[:4] == stream.schema.fields
@@ -82,10 +65,11 @@ def test_columns_keep_their_metadata_and_nullability(spark: SparkSession) -> Non
 
 @pytest.mark.long
 def test_figures_of_a_chain_of_which_nothing_is_left(
-    spark: SparkSession, names: Model, tmp_path: Path
+    spark: SparkSession, names: Model, feed: Feed
 ) -> None:
     """The first join has hits; no row of the micro-batch comes out."""
-    feed = feed_of(spark, tmp_path / "feed", [3, 3, 5], [99], [7])
+    for keys in ([3, 3, 5], [99], [7]):
+        feed.add(*keys)
     # Columns that are never null, of which a row of figures has values, too.
     nobody = spark.range(1).selectExpr(
         "-1L AS other", "'text' AS t", "array(named_struct('x', 1, 'y', 'z')) AS l",
@@ -93,7 +77,7 @@ def test_figures_of_a_chain_of_which_nothing_is_left(
         "true AS yes", "TIMESTAMP'2026-01-01' AS now", "INTERVAL '1' DAY AS i", "1.5BD AS n",
     )  # fmt: skip
     first = bsjoin.join(feed.stream, names, {"k": "id"}, cache=CACHE, select=["other"])
-    found = run(feed, bsjoin.join(first, nobody, "other"))
+    found = cycles(feed.run(bsjoin.join(first, nobody, "other")))
     assert [rows for rows in feed.results.values() if rows] == []
     by_join = [(c.batch_id, c.rows_in, c.hits, c.matches, c.rows_out, c.mode) for c in found]
     assert by_join == [
@@ -131,7 +115,7 @@ def test_a_stage_is_explained(
     third = table.join(second, suffix="_3", partition=bsjoin.Hash(2))
     assert explained(third)[2].endswith("of their own: its rows are sent to partitions first")
     for setting, value in (("chains", "false"), ("transfer", "keys")):
-        with oracle.settings(spark, **{f"spark__bsjoin__python__{setting}": value}):
+        with configured(spark, {f"spark.bsjoin.python.{setting}": value}):
             third = table.join(second, suffix="_3")
         told = explained(third)[2]
         assert told.endswith(f"of their own: spark.bsjoin.python.{setting} is {value}")
@@ -141,7 +125,7 @@ def test_a_stage_is_explained(
 def test_a_stage_behind_the_jvm(spark: SparkSession, names: Model) -> None:
     """What the JVM can run stays below; two incremental joins above are one stage."""
     table = spark.range(30).selectExpr("id", "id + 1 AS v")
-    with oracle.settings(spark, spark__bsjoin__runtime="auto"):
+    with configured(spark, {"spark.bsjoin.runtime": "auto"}):
         df = bsjoin.join(spark.range(10), table, "id")
         for number in range(2):
             df = bsjoin.join(
@@ -158,7 +142,7 @@ def test_rows_that_cannot_travel_send_their_keys(spark: SparkSession) -> None:
     stream = spark.range(3).selectExpr("id", *odd)
     table = BatchTable.build(spark.range(2).selectExpr("id", "id * 2 AS v"), on="id")
     parts = []
-    with oracle.settings(spark, spark__bsjoin__python__transfer="rows"):
+    with configured(spark, {"spark.bsjoin.python.transfer": "rows"}):
         for name in stream.columns[1:]:
             df = table.join(stream.select("id", name))
             df = table.join(df, {"v": "id"}, how="left", suffix="_2")
@@ -172,7 +156,7 @@ def test_rows_that_cannot_travel_send_their_keys(spark: SparkSession) -> None:
 def test_unknown_settings_are_refused(spark: SparkSession) -> None:
     for setting, value in (("transfer", "row"), ("chains", "no")):
         with (
-            oracle.settings(spark, **{f"spark__bsjoin__python__{setting}": value}),
+            configured(spark, {f"spark.bsjoin.python.{setting}": value}),
             pytest.raises(ArgumentError, match=rf"python\.{setting}='{value}' is not known"),
         ):
             bsjoin.join(spark.range(1), spark.range(1), "id")

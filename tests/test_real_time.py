@@ -16,7 +16,6 @@ from real_time_queries import Source, planned_in_real_time, started, warned
 from spark_samples import cycles, table_of
 
 from bsjoin import AsOf, Band, BatchTable
-from bsjoin.runtimes.jvm.attach import attached
 
 
 def test_a_refresh_reaches_a_running_batch(
@@ -74,7 +73,6 @@ def test_each_row_is_answered_from_rows_that_are_fresh_at_its_own_time(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     """A row does not wait for a look at the table to find that out."""
-    assert attached(spark) is None
     table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "t")
     manifest = json.loads((tmp_path / "t" / "versions" / "00000001.json").read_text())
     read_s = manifest["created_at_us"] / 1e6 - manifest["build_s"]

@@ -66,12 +66,6 @@ def url(tmp_path: Path) -> str:
     return f"local://{tmp_path}/table{QUERY}"
 
 
-@pytest.fixture
-def copies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "tmp").mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
-
-
 NAMES = [
     "sas", "sig", "se", "sp", "sv", "password", "pwd", "secret", "token", "access_token", "api_key",
     "apikey", "api-key", "key", "account_key", "X-Amz-Signature", "X-Amz-Security-Token",
@@ -164,7 +158,7 @@ def test_options_sources_and_plans_show_no_secret() -> None:
     assert repr(Full(store="/a b/c")) == repr(Full()).replace("store=None", "store='/a b/c'")
 
 
-@pytest.mark.usefixtures("copies", "soon_active", "without_code")
+@pytest.mark.usefixtures("temporary", "soon_active", "without_code")
 def test_a_url_with_a_secret_works_and_is_never_shown(
     spark: SparkSession,
     people: DataFrame,
@@ -202,7 +196,7 @@ def test_a_url_with_a_secret_works_and_is_never_shown(
     nowhere(caplog.text, *capfd.readouterr())
 
 
-@pytest.mark.usefixtures("copies")
+@pytest.mark.usefixtures("temporary")
 def test_errors_show_no_secret(people: DataFrame, tmp_path: Path, url: str) -> None:
     error = raised(lambda: BatchTable.open(url), TableNotFoundError)
     assert "?version=7&sas=***" in str(error)

@@ -21,7 +21,7 @@ from bsjoin.metrics.progress import ObservedProgress, _cache
 from bsjoin.metrics.tasks import MicroBatches, TaskMetrics
 from bsjoin.plan import FIGURES
 
-pytestmark = pytest.mark.usefixtures("without_code")
+pytestmark = pytest.mark.usefixtures("in_python")
 
 ONE = TaskMetrics(
     query="q", run="r", batch=3, stage=7, partition=0, attempt=11, name="join", line="1"
@@ -133,14 +133,6 @@ def test_the_last_micro_batches_of_the_last_queries_are_remembered(kept: MicroBa
     assert tasks(kept) == tasks(kept, query="third") == {"join": "1"}
 
 
-@pytest.fixture
-def python(spark: SparkSession) -> object:
-    spark.conf.set("spark.bsjoin.runtime", "python")
-    yield
-    spark.conf.unset("spark.bsjoin.runtime")
-
-
-@pytest.mark.usefixtures("python")
 @pytest.mark.long
 def test_rows_of_coalesced_and_of_united_streams_are_counted(
     spark: SparkSession, feed: Feed, table: BatchTable
@@ -151,7 +143,6 @@ def test_rows_of_coalesced_and_of_united_streams_are_counted(
     assert len(feed.results[0]) == 2 * table_of(spark, 1).count()
 
 
-@pytest.mark.usefixtures("python")
 @pytest.mark.long
 def test_two_actions_with_other_partitions_count_once(feed: Feed, table: BatchTable) -> None:
     """All but one partition of each micro-batch have no rows."""
@@ -160,14 +151,12 @@ def test_two_actions_with_other_partitions_count_once(feed: Feed, table: BatchTa
         batch.coalesce(1).collect()
         batch.collect()
 
-    joined = table.join(feed.stream.repartition(4, "k"))
-    query = joined.writeStream.foreachBatch(twice).start()
+    query = feed.call(twice, table.join(feed.stream.repartition(4, "k")))
     for key in range(2):
         feed.turn(query, key)
     assert [cycle.rows_in for cycle in cycles(query)] == [1, 1]
 
 
-@pytest.mark.usefixtures("python")
 @pytest.mark.long
 def test_a_report_without_a_micro_batch_does_not_count(feed: Feed, table: BatchTable) -> None:
     """A query that waits for data reports itself with the number of the next micro-batch."""

@@ -20,7 +20,6 @@ import bsjoin
 from bsjoin import BatchTable
 from bsjoin.build import job, merging
 from bsjoin.errors import DamagedTableError
-from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.storage import Manifest, StorageLocation, versions
 
 pytestmark = pytest.mark.usefixtures("without_code")
@@ -29,11 +28,6 @@ KEYS = [
     "CASE {0} WHEN 1 THEN double('NaN') WHEN 2 THEN -0.0D ELSE double({0}) END",
     "concat('k', {} DIV 2)",
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _catalog(spark: SparkSession) -> None:
-    assert attached(spark) is None
 
 
 def random_table(spark: SparkSession, seed: int, keys: list[str], rows: int = 60) -> DataFrame:

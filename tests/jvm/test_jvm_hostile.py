@@ -10,7 +10,7 @@ import json
 import os
 import random
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -36,8 +36,9 @@ from sessions import CODE, configured
 from spark_samples import Feed
 
 from bsjoin import BatchTable
-from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.spark import compat
+
+pytestmark = pytest.mark.usefixtures("in_jvm")
 
 _TEXT = 10  # the number of the column ``text`` of the kind "long"
 CASES = 2  # for each kind of table; None takes the full sweep, which needs hours
@@ -51,13 +52,6 @@ NEVER = (
     "StackOverflow",
     "MatchError",
 )
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _jvm(spark: SparkSession) -> Iterator[None]:
-    assert attached(spark) is None
-    with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
-        yield
 
 
 @pytest.fixture(scope="module")

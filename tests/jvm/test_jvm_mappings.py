@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,16 @@ import pytest
 from hostile_jvm import change
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from sessions import configured
 from spark_samples import Feed, cycles
 
 from bsjoin import BatchTable
-from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.spark import compat
+
+pytestmark = pytest.mark.usefixtures("in_jvm")
 
 _SECOND = 1_000_000
 _CLASSES = "Table", "TableIdentity"
 _FEW = 20  # mappings: eight versions of two files, and those that a task has just used
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _jvm(spark: SparkSession) -> Iterator[None]:
-    assert attached(spark) is None
-    with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
-        yield
 
 
 @pytest.fixture
@@ -77,9 +69,7 @@ def test_plans_of_many_times_leave_few_mappings(
     assert mapped(spark, folder) <= _FEW
 
 
-def test_an_executor_keeps_the_metadata_of_few_versions(
-    spark: SparkSession, table: BatchTable, tmp_path: Path
-) -> None:
+def test_an_executor_keeps_the_metadata_of_few_versions(table: BatchTable, tmp_path: Path) -> None:
     """It is told which ones to open, and never looks which there are."""
     folder = tmp_path / "table"
     of, identity = (compat.java_class(f"bsjoin.jvm.storage.{name}") for name in _CLASSES)

@@ -4,41 +4,26 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import settings
 from plain_joins import LOOKUP, plan_of
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from sessions import configured
 from spark_samples import rows, soon, table_of
 
 import bsjoin
 from bsjoin import BatchTable
-from bsjoin.runtimes import jvm
 from bsjoin.runtimes.jvm import joins
-from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage import StorageLocation
 from bsjoin.storage.copies import HostCopies
-from bsjoin.storage.versioned_folder import Activation
+
+pytestmark = pytest.mark.usefixtures("in_jvm", "soon_active")
 
 _MODULE = "bsjoin.runtimes.python.worker.copy_service"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _jvm(spark: SparkSession) -> Iterator[None]:
-    assert jvm.attached(spark) is None
-    with settings(spark, spark__bsjoin__runtime="jvm"):
-        yield
-
-
-@pytest.fixture(autouse=True)
-def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A version of a remote table activates two seconds later otherwise."""
-    soon = Activation(local_us=100_000, remote_us=100_000, tries=10)
-    monkeypatch.setattr(versions, "_ACTIVATION", soon)
 
 
 @pytest.fixture
@@ -101,7 +86,7 @@ def test_the_rows_are_those_of_the_other_runtime_and_of_spark(
     table = BatchTable.build(stored, on="k", path=url)
     HostCopies(table.path).keep([])
     assert not copies(table)
-    with settings(spark, spark__bsjoin__runtime="python"):
+    with configured(spark, {"spark.bsjoin.runtime": "python"}):
         others = rows(table.join(stream, how="left"))
     copied = copies(table)
     assert len(copied) == 4

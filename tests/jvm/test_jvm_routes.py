@@ -21,7 +21,6 @@ from bsjoin.metrics.counted import figures, tagged
 from bsjoin.partitioning import HotKey, HotSpot, Router, Rule
 from bsjoin.partitioning.generated import RoutedRows
 from bsjoin.partitioning.published import PublishedRule, Rules
-from bsjoin.runtimes.jvm import attached
 from bsjoin.runtimes.jvm.attach import call
 from bsjoin.spark import sql
 from bsjoin.storage import StorageLocation
@@ -44,11 +43,6 @@ RULES = [
     ),
     Rule(4, 130, (0,) * 129, (HotKey(77, 1, (0.0, 1 / 64) * 64),)),
 ]
-
-
-@pytest.fixture(autouse=True)
-def _attached(spark: SparkSession) -> None:
-    assert attached(spark) is None
 
 
 def published(rule: Rule, capacity: int = 100) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pyspark
 import pytest
-from oracle import settings, united
+from oracle import united
 from plain_joins import CODE, lookups
 from plain_ranges import Ranges, answers, rows_of
 from py4j.protocol import Py4JJavaError
@@ -17,7 +17,6 @@ from sessions import configured
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Within
-from bsjoin.runtimes.jvm.attach import attached
 
 RAISED = (Py4JJavaError, PySparkException)
 DIRECTIONS = ("backward", "forward", "nearest")
@@ -37,11 +36,6 @@ SHORT = ("long", "timestamp", "string")
 """Of which the others are kinds: left to ``make long``."""
 
 
-@pytest.fixture(autouse=True)
-def _attached(spark: SparkSession) -> None:
-    assert attached(spark) is None
-
-
 def test_the_value_may_be_the_key_itself(spark: SparkSession, tmp_path: Path) -> None:
     """Spark infers the same call for the table's side alone, with the table's key as the value."""
     rows = spark.range(30).selectExpr("id % 6 AS k", "id % 11 AS p", "id AS v")
@@ -53,7 +47,7 @@ def test_the_value_may_be_the_key_itself(spark: SparkSession, tmp_path: Path) ->
     )
     found = spark.sql(query.format("s.k, t.p"))
     assert lookups(found) == 1
-    with settings(spark, spark__bsjoin__runtime="jvm"):
+    with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
         wanted = bsjoin.join(stream, table, "k", when=AsOf("k", "p")).select("k", "p", "v")
     assert sorted(map(tuple, found.collect())) == sorted(map(tuple, wanted.collect()))
     assert found.count()
@@ -86,7 +80,7 @@ def test_as_of_is_that_of_the_join_function(spark: SparkSession, tmp_path: Path,
         direction: Any = directions[number % len(directions)]
         n = (1, 2, 5)[number // 2 % 3]
         when = AsOf("a", "p", direction, tolerance, exact, "v DESC", n)
-        with settings(spark, spark__bsjoin__runtime="jvm"):
+        with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
             df = bsjoin.join(streams[dtype], table, "k", when=when, how="left")
             wanted.append(df.selectExpr(f"{number}", "id", "id_batch"))
         call = f"bsjoin.as_of(s.a, t.p, '{direction}', {text}, {str(exact).lower()}"
@@ -164,7 +158,7 @@ def test_what_is_wrong_with_a_call_is_said(spark: SparkSession, tmp_path: Path) 
     intervals = BatchTable.build(rows, on="k", when=Within("a", "p", "q"), path=tmp_path / "q")
     said = "bsjoin.as_of\\(...\\) is answered by the index of a stored table only"
     query += "(s.a, t.p)"
-    with settings(spark, spark__bsjoin__planner="off"), pytest.raises(RAISED, match=said):
+    with configured(spark, {"spark.bsjoin.planner": "off"}), pytest.raises(RAISED, match=said):
         spark.sql(query).collect()
     with pytest.raises(RAISED, match=said):  # not all of the key
         spark.sql(query.replace("s.k = t.k AND", "")).collect()
@@ -193,7 +187,7 @@ def test_the_asof_join_of_spark(
         f"MATCH_CONDITION (s.a {sign} t.p) ON s.k = t.k"
         for number, (sign, how, filtered) in enumerate([*joins, (">", "LEFT", "WHERE v > 2")])
     )
-    with settings(spark, spark__sql__join__asofJoin__enabled="true"):
+    with configured(spark, {"spark.sql.join.asofJoin.enabled": "true"}):
         if answered:
             assert len(answers(spark, query)) == answered
         else:

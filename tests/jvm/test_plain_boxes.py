@@ -22,11 +22,10 @@ from spark_samples import Feed, cycles, rows
 from test_boxes import BOXES, STREAM, TABLE
 
 from bsjoin import BatchTable
-from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.storage import StorageLocation, versions
 
 MODES = ("stage", "interpreted", "projections", "interpreted")
-WRAPS = {"spark__sql__ansi__enabled": "false"}
+WRAPS = {"spark.sql.ansi.enabled": "false"}
 """Sums that overflow: integers wrap around."""
 LAST = {"d": "9e9D", "t": "timestamp_micros(99000000)", "n": f"bigint('{2**63 - 1}')"}
 WIDTH = {"d": "1.5D", "t": "INTERVAL '3' SECOND", "n": "2L"}
@@ -34,7 +33,6 @@ WIDTH = {"d": "1.5D", "t": "INTERVAL '3' SECOND", "n": "2L"}
 
 @pytest.fixture(scope="module")
 def sides(spark: SparkSession) -> tuple[DataFrame, DataFrame]:
-    assert attached(spark) is None
     stream, table = one_part(spark, STREAM), one_part(spark, TABLE)
     return stream.withColumnRenamed("s", "id"), table.withColumnRenamed("n", "id")
 

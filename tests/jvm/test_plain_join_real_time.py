@@ -16,7 +16,6 @@ from pyspark.sql import functions as F  # noqa: N812
 from real_time_queries import planned_in_real_time
 
 from bsjoin import AsOf, BatchTable, Within
-from bsjoin.runtimes.jvm.attach import attached
 
 IN_REAL_TIME = "MapPartitions BsjoinLookup"
 
@@ -48,7 +47,6 @@ def test_ranges_and_as_of(spark: SparkSession, tmp_path: Path) -> None:
 
 def test_rows_are_those_of_the_version_that_is_active(spark: SparkSession, tmp_path: Path) -> None:
     """The plans expect one row of a key, and no nulls; the versions that come have others."""
-    assert attached(spark) is None
     first = spark.sql("SELECT id AS k, string(id) AS v FROM range(6)")
     second = spark.sql(  # and the columns stand in another order
         "SELECT if(id % 2 = 0, null, string(id)) AS v, 1 AS w, if(id = 3, null, id % 4) AS k "

@@ -450,7 +450,7 @@ def test_a_limit_ends_among_the_matches_of_a_row(spark: SparkSession, tmp_path: 
             assert metrics_of(limited)["rowsOut"] in (many, many + 1)
 
 
-def test_explain(spark: SparkSession, tables: Tables, stream: DataFrame) -> None:
+def test_explain(tables: Tables, stream: DataFrame) -> None:
     on = F.expr("s.k = t.k AND t.tier > s.x")
     df = stream.alias("s").join(tables["one"].alias("t"), on, "left")
     plan = plan_of(df)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,6 @@ def many(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     table = stored(spark, spark.createDataFrame(rows, "k long, v int"), "k", path)
     with configured(spark, {"spark.bsjoin.table.many": str(path)}):
         yield table
-
-
-def run_inside(stream: DataFrame, inside: Callable[[DataFrame, int], Any]) -> Any:
-    """A stream whose micro-batches go to a function; it has ended."""
-    query = stream.writeStream.foreachBatch(inside).start()
-    query.processAllAvailable()
-    query.stop()
-    return query
 
 
 def test_figures_of_every_kind(spark: SparkSession, feed: Feed, many: DataFrame) -> None:
@@ -142,7 +134,8 @@ def test_sql_inside_a_function(spark: SparkSession, feed: Feed, many: DataFrame)
 
     for keys in KEYS:
         feed.add(*keys)
-    query = run_inside(feed.stream.join(many, "k", "left").select("k"), inside)
+    query = feed.call(inside, feed.stream.join(many, "k", "left").select("k"))
+    query.processAllAvailable()
     found = bsjoin.progress(query)
     by_batch = [[cycle for cycle in found if cycle.batch_id == number] for number in (0, 1)]
     assert [[c.join for c in one] for one in by_batch] == [[c.join for c in by_batch[0]]] * 2
@@ -172,7 +165,9 @@ def test_adaptive_plans_count_a_join_once(spark: SparkSession, feed: Feed, many:
         second.groupBy("n").count().join(many.withColumnRenamed("k", "count"), "count").collect()
 
     feed.add(1, 1, 2, 99)
-    found = bsjoin.progress(run_inside(feed.stream, inside))
+    query = feed.call(inside)
+    query.processAllAvailable()
+    found = bsjoin.progress(query)
     assert [(c.on, c.rows_in, c.hits) for c in found] == [
         (("k",), 8, 6), (("n",), 3, 1), (("count",), 3, 2)
     ]  # fmt: skip
@@ -197,7 +192,7 @@ def test_cycles_have_those_of_their_sinks(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("without_code")
-def test_runs_of_a_query_do_not_mix(spark: SparkSession, feed: Feed, many: DataFrame) -> None:
+def test_runs_of_a_query_do_not_mix(feed: Feed, many: DataFrame) -> None:
     """A batch that runs again is another one's; two queries, and after they have ended."""
 
     def start() -> Any:

@@ -21,14 +21,13 @@ from sessions import configured
 
 from bsjoin import AsOf, Band, BatchTable, Overlaps, Within
 from bsjoin.planner.range_sql import condition_sql
-from bsjoin.runtimes.jvm.attach import attached
 
 CLOSED = ("left", "right", "both", "neither")
 QUERIES = 3
 MODES = ("stage", "projections", "interpreted")
 SHORT = ("decimal", "double")
 """Types of random conditions that the others are like, which are left to ``make long``."""
-WRAPS = {"spark__sql__ansi__enabled": "false"}
+WRAPS = {"spark.sql.ansi.enabled": "false"}
 """Sums that overflow: integers wrap around."""
 
 BANDS = (
@@ -55,7 +54,6 @@ PARTLY = (
 
 @pytest.fixture(autouse=True)
 def _stream(spark: SparkSession) -> None:
-    assert attached(spark) is None
     spark.range(60).selectExpr(
         "id",
         "int(id % 5) AS k",
@@ -180,7 +178,7 @@ def test_days_are_those_of_the_time_zone(spark: SparkSession, tables: dict[str, 
     """The last Sunday of March 2024 has 23 hours in Berlin."""
     condition = "t.ts + INTERVAL '27' DAY >= s.at + INTERVAL '26 20' DAY TO HOUR AND t.ts <= s.at"
     query = _query(tables["points by key"], condition, keyed=True)
-    assert len(answers(spark, query, spark__sql__session__timeZone="Europe/Berlin")) == 1
+    assert len(answers(spark, query, **{"spark.sql.session.timeZone": "Europe/Berlin"})) == 1
 
 
 @pytest.mark.parametrize(

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import settings
 from plain_joins import KINDS, LOOKUP, Query, check_same, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
+from sessions import configured
 from spark_samples import Feed
 
 import bsjoin
@@ -53,7 +53,7 @@ def test_what_is_moved_to_a_table_stays_above(
         stream = spark.range(0, 20, 1, 1).selectExpr(key, "id % 5 AS s")
         if how in ("semi", "anti"):  # what is above uses a column of the stream
             stream = stream.withColumn("v", F.col("s"))
-        with settings(spark, spark__bsjoin__runtime="jvm"):
+        with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
             joined = stored.join(stream, "k", how=how)  # type: ignore[arg-type]
         found.append(partial(above, joined, few))
         right.append(partial(above, stream.join(table, "k", how), few))
@@ -70,7 +70,7 @@ def test_a_stream_may_have_a_column_twice(spark: SparkSession, tmp_path: Path) -
         wanted = [
             (k, k + 40, str(k), k + 40, {"k": k, "x": k + 40}[given], 3 * k) for k in range(5)
         ]
-        with settings(spark, spark__sql__codegen__wholeStage=generated):
+        with configured(spark, {"spark.sql.codegen.wholeStage": generated}):
             for joined in (table.join(stream), stream.join(table.to_df(spark), "k")):
                 assert LOOKUP in plan_of(joined)
                 assert sorted(map(tuple, joined.collect())) == wanted
@@ -79,7 +79,7 @@ def test_a_stream_may_have_a_column_twice(spark: SparkSession, tmp_path: Path) -
 def test_a_result_as_a_view_of_another_session(spark: SparkSession) -> None:
     """The session that plans has the strategy, whichever session has loaded the table."""
     table = spark.range(12).selectExpr("id AS k", "id AS v")
-    with settings(spark, spark__bsjoin__runtime="jvm"):
+    with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
         joined = bsjoin.join(spark.range(5).selectExpr("id AS k"), table, "k")
         joined.createOrReplaceGlobalTempView("joined_of_another")
     other = spark.newSession()
@@ -108,7 +108,7 @@ def test_the_nullability_of_a_stream_does_not_change_with_the_version(
 def chain(spark: SparkSession, table: BatchTable, joins: int) -> DataFrame:
     """Joins in a row, each by a column that the one before has brought."""
     df = spark.range(10).selectExpr("id AS v0")
-    with settings(spark, spark__bsjoin__runtime="jvm"):
+    with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
         for number in range(joins):
             df = table.join(df, {f"v{number}": "k"}, "left")
             df = df.withColumnRenamed("v", f"v{number + 1}")

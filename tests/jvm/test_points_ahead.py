@@ -16,7 +16,6 @@ from sessions import configured
 from test_keys_ahead import ahead
 
 from bsjoin import AsOf, Band, BatchTable
-from bsjoin.runtimes.jvm.attach import attached
 from tests.oracle import together
 
 _DRAWN = "abs(hash(id, 3)) % 400"
@@ -48,7 +47,6 @@ def rows_of(spark: SparkSession, kind: str, rows: int) -> DataFrame:
 @pytest.fixture(scope="module")
 def stored(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """The folder of the tables; batches of streams are no multiple of the rows found at once."""
-    assert attached(spark) is None
     with configured(spark, {"spark.sql.parquet.columnarReaderBatchSize": "600"}):
         yield tmp_path_factory.mktemp("points")
 
@@ -167,7 +165,6 @@ def test_rows_of_the_cache(spark: SparkSession, stored: Path, columns: str, batc
     """A stream in Spark's memory and a large index: numbers come in batches, others are copied."""
     large = spark.range(100_000).selectExpr("id AS v", "id % 40 AS k", "id * 37 % 4001 AS t")
     table = BatchTable.build(large, on="k", when=AsOf("p", "t"), path=stored / f"large {batch}")
-    assert attached(spark) is None
     with configured(spark, {"spark.sql.inMemoryColumnarStorage.batchSize": str(batch)}):
         stream = rows_of(spark, "int", 1500).select(columns.split()).repartition(2).cache()
         stream.count()
@@ -240,7 +237,6 @@ WIDE: dict[str, Callable[[DataFrame, DataFrame], DataFrame]] = {
 @pytest.mark.parametrize("names", [[*WIDE][1::2], pytest.param([*WIDE], marks=pytest.mark.long)])
 def test_many_matches(spark: SparkSession, tmp_path: Path, names: list[str]) -> None:
     """A stage stops among the matches of a row, and goes on there."""
-    assert attached(spark) is None
     rows = spark.range(MANY).selectExpr("id * 7 % 5003 AS a", "id AS v", "concat('n', id) AS name")
     BatchTable.build(rows, on=[], when=Band("p", "a", 1, 1), path=tmp_path / "t")
     table = spark.read.format("bsjoin").load(str(tmp_path / "t"))
