@@ -192,24 +192,12 @@ def test_a_changed_source_is_built_again(
 
 
 @pytest.mark.long
-def test_other_columns_and_filters_are_built_again(
+def test_a_plan_that_reads_another_table_sees_its_changes(
     spark: SparkSession, source: Path, store: Path, tmp_path: Path
 ) -> None:
-    BatchTable.build(read(spark, source).select("k"), on="k", path=store)
-    for version, columns in ((2, ["k", "tag"]), (3, ["tag", "k"])):
-        table = BatchTable.build(read(spark, source).select(*columns), on="k", path=store)
-        assert (table.version, table.columns) == (version, columns)
-    for condition, count in (("tag = 'C#7'", 1), ("tag = 'C#8'", 1), ("k >= 2", 2)):
-        table = BatchTable.build(read(spark, source).where(condition), on="k", path=store)
-        assert table.stats().rows == count, condition
-
-    # One that reads another table sees its changes.
-    def filtered() -> DataFrame:
-        limit = spark.read.schema("top long").parquet(str(tmp_path / "limit"))
-        return read(spark, source).where(F.col("k") <= limit.select("top").scalar())
-
     write_parquet(tmp_path / "limit" / "0.parquet", top=pa.array([1]))
-    made = filtered()
+    limit = spark.read.schema("top long").parquet(str(tmp_path / "limit"))
+    made = read(spark, source).where(F.col("k") <= limit.select("top").scalar())
     table = BatchTable.build(made, on="k", path=store)
     assert table.stats().rows == 1
     write_parquet(tmp_path / "limit" / "0.parquet", top=pa.array([2]))

@@ -14,9 +14,8 @@ import pyarrow as pa
 import pytest
 from cache_runs import COUNTS, ROOMY, Run, database_of_planes, figures, joined, planes, turns
 from cache_samples import Model, Readable
-from oracle import HOWS, expected
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F  # noqa: N812
+from oracle import HOWS, expected, together
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming import StreamingQuery
 from spark_samples import Feed, cycles, rows
 
@@ -40,23 +39,14 @@ def test_every_micro_batch_has_the_rows_of_sparks_join(
     for keys in micro_batches:
         feed.add(*keys)
 
-    def together(parts: dict[str, DataFrame]) -> DataFrame:
-        tagged = [
-            (df if "v" in df.columns else df.withColumn("v", F.lit(None).cast("string"))).select(
-                F.lit(how).alias("how"), *df.columns[: df.columns.index("k") + 1], "v"
-            )
-            for how, df in parts.items()
-        ]
-        return tagged[0].union(tagged[1]).union(tagged[2]).union(tagged[3])
-
     cache = Incremental(max_rows=15)
     ours = {how: bsjoin.join(feed.stream, source, how=how, cache=cache) for how in HOWS}
     query = feed.run(together(ours))
     numbered = [(n, key) for n, keys in enumerate(micro_batches) for key in keys]
     stream = spark.createDataFrame(numbered, "n int, k long").coalesce(1)
     theirs = together({how: expected(stream, batch, "k", how) for how in HOWS})
-    found = [(n, how, *row) for n, made in feed.results.items() for how, *row in made]
-    assert Counter(found) == Counter((n, how, *row) for how, n, *row in rows(theirs))
+    found = [(n, which, *row) for n, made in feed.results.items() for which, *row in made]
+    assert Counter(found) == Counter((n, which, *row) for which, n, *row in rows(theirs))
     assert sum(cycle.cache.evictions for cycle in cycles(query) if cycle.cache) > 0
     for cycle in cycles(query):
         assert cycle.mode == "incremental"

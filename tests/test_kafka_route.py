@@ -13,7 +13,6 @@ import pytest
 from cache_runs import database_of_planes
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import Feed
 
 import bsjoin
 from bsjoin.errors import ArgumentError, ColumnError
@@ -124,7 +123,6 @@ def joined(spark: SparkSession) -> DataFrame:
 def test_where_records_go(
     joined: DataFrame, monkeypatch: pytest.MonkeyPatch, is_attached: bool
 ) -> None:
-    assert attached(joined.sparkSession) is None
     monkeypatch.setattr("bsjoin.kafka.is_attached", lambda _: is_attached)
     assert_routed(routed(joined).collect())
     nulls = {"found": F.lit(None).cast("boolean"), "timestamp": F.lit(None).cast("timestamp")}
@@ -134,7 +132,6 @@ def test_where_records_go(
 
 
 def test_records_of_a_stream_may_lack_a_timestamp(spark: SparkSession, tmp_path: Path) -> None:
-    attached(spark)
     nulls = cases(spark).withColumn("timestamp", F.lit(None).cast("timestamp"))
     nulls.write.parquet(str(tmp_path / "in"))
     read = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))
@@ -180,39 +177,21 @@ def test_what_became_of_the_rows_is_counted_in_their_pass(
     assert "common_expr" not in plan
 
 
-def test_rows_that_a_function_routes_are_counted_of_the_action_that_had_most(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    assert attached(spark) is None
-
-    def function(batch: DataFrame, number: int) -> None:
-        sent = routed(cases(spark).crossJoin(batch))
-        sent.limit(1).collect()
-        sent.where("topic = 'out'").collect()
-        sent.repartition(3).groupBy("topic").count().collect()  # AQE plans anew
-        sent.select("key").collect()  # nobody asks where it goes
-        routed(cases(spark).crossJoin(batch)).collect()  # another call counts beside it
-
-    feed = Feed(spark, tmp_path)
-    feed.add(1)
-    query = feed.call(function)
-    query.processAllAvailable()
-    query.stop()
-    assert query.exception() is None
-    assert figures_of(bsjoin.kafka.progress(query)) == [{k: 2 * n for k, n in counted().items()}]
-
-
 def test_rows_are_counted_once_however_often_their_partitions_are_computed(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """By actions of a function behind the call, put together, in part, and from Spark's cache."""
-    assert attached(spark) is None
+    """By actions of a function, put together, in part, and from Spark's cache; each call counts."""
     cases(spark).write.parquet(str(tmp_path / "in"))
 
     def function(batch: DataFrame, number: int) -> None:
         batch.collect()
         batch.coalesce(1).collect()
         batch.limit(1).collect()
+        sent = routed(cases(spark))
+        sent.limit(1).collect()
+        sent.where("topic = 'out'").collect()
+        sent.repartition(3).groupBy("topic").count().collect()  # AQE plans anew
+        sent.select("key").collect()  # nobody asks where it goes
         kept = routed(cases(spark).repartition(3)).persist()
         assert not kept.isEmpty()
         kept.coalesce(1).collect()
@@ -223,14 +202,13 @@ def test_rows_are_counted_once_however_often_their_partitions_are_computed(
     query.processAllAvailable()
     query.stop()
     assert query.exception() is None
-    assert figures_of(bsjoin.kafka.progress(query)) == [{k: 2 * n for k, n in counted().items()}]
+    assert figures_of(bsjoin.kafka.progress(query)) == [{k: 3 * n for k, n in counted().items()}]
 
 
 @pytest.mark.parametrize("is_attached", [True, False], ids=["jar", "SQL"])
 def test_calls_of_a_query_with_one_topic_add_up(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_attached: bool
 ) -> None:
-    assert attached(spark) is None
     monkeypatch.setattr("bsjoin.kafka.is_attached", lambda _: is_attached)
     cases(spark).write.parquet(str(tmp_path / "in"))
     read = spark.readStream.schema(SCHEMA).parquet(str(tmp_path / "in"))

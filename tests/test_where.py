@@ -24,7 +24,6 @@ from oracle import (
     one_part,
     right_rows,
     rows_of_all,
-    settings,
 )
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -262,7 +261,7 @@ def test_a_python_function_in_the_condition(
 ) -> None:
     is_small = F.udf(lambda value: value is not None and value < 2, "boolean")
     table = BatchTable.build(batch, on="k")
-    with settings(spark, spark__bsjoin__runtime="auto"):  # whatever the module's tests have
+    with configured(spark, {"spark.bsjoin.runtime": "auto"}):  # whatever the module's tests have
         results = {}
         for how in HOWS:
             join = partial(table.join, stream, "k", how)  # type: ignore[arg-type]
@@ -353,22 +352,6 @@ def test_the_look_up_says_whether_there_is_a_match(
                     wanted[name].update(found or nothing)
             for name, rows_ in rows_of_each(results).items():
                 assert Counter(rows_) == wanted[name], (way, name)
-
-
-def test_rows_of_workers_have_the_indicator_as_they_come(spark: SparkSession) -> None:
-    """With a projection above them Spark would copy each row once more."""
-    ids = spark.sql("SELECT explode(array(1L, 2L)) AS k")
-    table = BatchTable.build(spark.sql("SELECT 1L AS k, 5 AS v"), on="k", unique=True)
-    with configured(spark, {"spark.bsjoin.runtime": "python", **CODE["python"]}):
-        for how in ("inner", "left"):
-            joined = table.join(ids, how=how, indicator="found")  # type: ignore[arg-type]
-            plan = joined._jdf.queryExecution().optimizedPlan().toString()
-            assert plan.startswith("MapInArrow"), plan
-        # A later join of the same stage has it as a key.
-        names = BatchTable.build(spark.sql("SELECT true AS is, 'yes' AS name"), on="is")
-        named = names.join(joined, {"found": "is"}, "left")
-        assert rows(named) == [(1, 5, True, "yes"), (2, None, False, None)]
-        assert "in the stage of the join before" in joins_of(named)[-1].runs
 
 
 def test_candidates_are_not_taken_from_the_cache(spark: SparkSession) -> None:
@@ -463,11 +446,11 @@ def test_an_asterisk_in_a_text_or_a_name_is_no_list_of_columns(spark: SparkSessi
     ]  # fmt: skip
     found = {}
     for runtime in ("jvm", "python"):
-        with settings(spark, spark__bsjoin__runtime=runtime):
+        with configured(spark, {"spark.bsjoin.runtime": runtime}):
             for where in passing:
                 joined = bsjoin.join(stream, table, "k", "left", where=where, select=["q"])
                 found[f"{where}, {runtime}"] = joined
-    assert {tuple(row) for some in values_of(found).values() for row in [some]} == {
+    assert {tuple(some) for some in values_of(found).values()} == {
         ('{"c0":1,"c1":"a, *","c2":{"x":2},"c3":"a.*"}',)
     }
 

@@ -138,6 +138,17 @@ def test_rows_leave_the_stage_as_they_are(spark: SparkSession) -> None:
             # Spark has to check this one: what has to be checked before it is.
             other = table.join(ids, where="v > least AND abs(v) > 0", **options)
             assert values_of({0: other}) == values_of({0: joined})
+        # So do those with the indicator alone, which a later join of the stage has as its key.
+        answers = BatchTable.build(spark.sql("SELECT true AS is, 'yes' AS told"), on="is")
+        told = [(k, k in (1, 2, 4), "yes" if k in (1, 2, 4) else None) for k in (None, 1, 2, 3, 4)]
+        for how in ("inner", "left"):
+            found = table.join(ids, how=how, indicator="found")  # type: ignore[arg-type]
+            plan = found._jdf.queryExecution().optimizedPlan().toString()
+            assert plan.startswith("MapInArrow"), plan
+            named = answers.join(found, {"found": "is"}, "left")
+            assert "in the stage of the join before" in joins_of(named)[-1].runs
+            there = [row for row in told if row[1] or how == "left"]
+            assert rows(named.select("k", "found", "told")) == there
 
 
 def test_references_are_to_their_side(spark: SparkSession) -> None:
