@@ -49,6 +49,7 @@ from reference_kinds import (
 )
 from sessions import INTERPRETED, configured, on_this_machine
 from spark_samples import (
+    Feed,
     files,
     rows,
     rows_of_each,
@@ -345,12 +346,11 @@ def the_cause_of_a_failure_is_found(spark: SparkSession, folder: Path) -> None:
 
 
 def a_query_keeps_its_columns_and_its_age(spark: SparkSession, folder: Path) -> None:
-    source = folder / "stream"
-    write_parquet(source / "0.parquet", k=pa.array([1], pa.int64()))
-    stream = spark.readStream.schema("k long").parquet(str(source))
+    feed = Feed(spark, folder)
+    feed.add(1)
     BatchTable.build(table_of(spark, 1), on="k", path=folder / "t")
     table = BatchTable.open(folder / "t", max_staleness="1 hour")
-    query = table.join(stream).writeStream.format("memory").queryName("connect_keeps").start()
+    query = table.join(feed.stream).writeStream.format("memory").queryName("connect_keeps").start()
     query.processAllAvailable()
     users = r"running queries \(connect_keeps\) use the columns \['v'\]"
     with pytest.raises(TableMismatchError, match=users):
@@ -361,7 +361,7 @@ def a_query_keeps_its_columns_and_its_age(spark: SparkSession, folder: Path) -> 
     (manifest,) = (folder / "t" / "versions").glob("*2.json")  # not read by any task yet
     aged = manifest.read_text().replace('"build_s": 0', '"build_s": 9000')
     manifest.write_text(re.sub(r'"build_s": [1-9]', '"build_s": 9000', aged))
-    write_parquet(source / "1.parquet", k=pa.array([1], pa.int64()))
+    feed.add(1)
     with pytest.raises(Exception, match="StaleTableError"):
         query.processAllAvailable()
     table.refresh(table_of(spark, 2).selectExpr("*", "'new' AS more"))  # the same: fresh
@@ -420,10 +420,10 @@ def a_plan_of_names_is_known_only_where_it_is_certain(spark: SparkSession, folde
 
 def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
     """It is read again, where its source has changed, while the stream runs."""
-    source, files = folder / "stream", folder / "source"
-    write_parquet(source / "0.parquet", k=pa.array([1, 2, None, 9], pa.int64()))
+    feed, files = Feed(spark, folder), folder / "source"
+    stream = feed.stream  # one source for both joins
+    feed.add(1, 2, None, 9)
     write_parquet(files / "0.parquet", k=pa.array([0, 1, 2, 3]), v=[1] * 4)
-    stream = spark.readStream.schema("k long").parquet(str(source))
     batch = spark.read.schema("k long, v long").parquet(str(files))
     table = BatchTable.build(batch, on="k", path=folder / "t")
     assert (table.refresh(batch), table.version) == (1, 1)  # nothing has changed
@@ -439,7 +439,7 @@ def a_stream_follows_its_table(spark: SparkSession, folder: Path) -> None:
         # The last micro-batch used version 1; a replay of it would need that again.
         assert table.vacuum(older_than=0) == []
         time.sleep(0.3)  # a version is to be seen 0.1 s before it is used
-        write_parquet(source / "1.parquet", k=pa.array([1, 2], pa.int64()))
+        feed.add(1, 2)
         query.processAllAvailable()
         figures = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
         found = [(c.rows_in, c.hits, c.misses, c.matches, c.rows_out) for c in figures]
@@ -546,10 +546,10 @@ def a_stream_queries_a_database_and_is_watched(spark: SparkSession, folder: Path
         return {one.name: one.data.data_points[0].value for one in found}  # type: ignore[union-attr]
 
     source = sources.sql(database_of_planes(folder), table="planes")
-    write_parquet(folder / "in" / "0.parquet", k=pa.array([1, 2, 2, None, 99], pa.int64()))
-    stream = spark.readStream.schema("k long").parquet(str(folder / "in"))
+    feed = Feed(spark, folder)
+    feed.add(1, 2, 2, None, 99)
     cache = Incremental(max_rows=100, warm_up=[1, 3])
-    joined = bsjoin.join(stream, source, {"k": "id"}, how="left", cache=cache, select=["name"])
+    joined = bsjoin.join(feed.stream, source, {"k": "id"}, how="left", cache=cache, select=["name"])
     for one in listeners:
         spark.streams.addListener(one)
     query = joined.writeStream.format("memory").queryName("connect_asks").start()
@@ -565,7 +565,7 @@ def a_stream_queries_a_database_and_is_watched(spark: SparkSession, folder: Path
         assert (shown["state"], shown["joins"][0]["history"][0]["hit"]) == ("running", 0.6)
         in_sqlite(folder / "planes.db", "UPDATE planes SET name = 'new'")
         source.invalidate([2])
-        write_parquet(folder / "in" / "1.parquet", k=pa.array([1, 2, 3, 99], pa.int64()))
+        feed.add(1, 2, 3, 99)
         query.processAllAvailable()
         found = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
         assert [(c.rows_in, c.rows_out, c.hits) for c in found] == [(5, 5, 3), (4, 4, 3)]
@@ -588,16 +588,14 @@ def a_stream_queries_a_database_and_is_watched(spark: SparkSession, folder: Path
 
 def a_skewed_stream_is_steered(spark: SparkSession, folder: Path) -> None:
     table = spark.range(400).selectExpr("id AS k", "id AS v")
-    (folder / "in").mkdir()
+    feed = Feed(spark, folder)
     for number in range(2):
-        keys = [*range(number, 300), *[7] * 300, None]
-        write_stream_file(folder / "in", number, k=pa.array(keys, pa.int64()))
-    reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+        feed.add(*range(number, 300), *[7] * 300, None)
     options = bsjoin.HotSpot(partitions=3, min_cycles=1, smoothing=0.0)
     for given in (table, bsjoin.BatchTable.build(table, on="k")):
         with pytest.raises(ArgumentError, match="runs on the server"):
             bsjoin.cycles(given, "k", partition=options, sink=print)
-    routed = bsjoin.join(reader.parquet(str(folder / "in")), table, "k", partition=options)
+    routed = bsjoin.join(feed.stream, table, "k", partition=options)
     query = routed.writeStream.format("memory").queryName("routed").start()
     query.processAllAvailable()
     told = [cycle for cycle in bsjoin.progress(query) if cycle.rows_in]
@@ -663,11 +661,10 @@ def stored_tables_are_tables_of_the_catalog(spark: SparkSession, folder: Path) -
     """Plain joins with them have figures: of a stream; and of two runs of it, which do not mix."""
     table = BatchTable.build(table_of(spark, 1), on="k", path=folder / "table")
     table.register(spark, "customers")
-    keys, found = spark.range(3, 5).toDF("k"), []
-    source = folder / "stream"
-    write_parquet(source / "0.parquet", k=pa.array([1, 2, None, 9], pa.int64()))
-    stream = spark.readStream.schema("k long").parquet(str(source))
-    joined = stream.join(spark.table("bsjoin.customers"), "k", "left").writeStream.format("noop")
+    keys, found, feed = spark.range(3, 5).toDF("k"), [], Feed(spark, folder)
+    feed.add(1, 2, None, 9)
+    customers = spark.table("bsjoin.customers")
+    joined = feed.stream.join(customers, "k", "left").writeStream.format("noop")
     try:
         doors = {name: spark.table(f"bsjoin.{name}") for name in ("customers", f"`{table.path}`")}
         read = {name: keys.join(door, "k", "left") for name, door in doors.items()}
@@ -681,11 +678,11 @@ def stored_tables_are_tables_of_the_catalog(spark: SparkSession, folder: Path) -
         with pytest.raises(PySparkException) as caught:
             rows(spark.table(f"bsjoin.`{folder}`"))
         assert isinstance(cause_of(caught.value), TableNotFoundError)
-        for number in (1, 2):
-            query = joined.option("checkpointLocation", str(folder / "checkpoint")).start()
+        for _ in range(2):
+            query = joined.option("checkpointLocation", str(feed.checkpoint)).start()
             query.processAllAvailable()
             query.stop()
-            write_parquet(source / f"{number}.parquet", k=pa.array([3], pa.int64()))
+            feed.add(3)
             found.append([cycle for cycle in bsjoin.progress(query) if cycle.rows_in])
     finally:
         spark.conf.unset("spark.bsjoin.table.customers")

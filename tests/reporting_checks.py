@@ -16,7 +16,7 @@ from checks_apart import named
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from sessions import configured
-from spark_samples import table_of, write_parquet, write_stream_file
+from spark_samples import Feed, table_of, write_parquet
 
 import bsjoin
 from bsjoin import BatchTable, Full
@@ -59,13 +59,10 @@ def a_function_reports_from_the_server(spark: SparkSession, folder: Path) -> Non
             file.write(f"{len(builds)} ")
 
     def start(name: str, mark: int) -> Any:
-        (folder / name).mkdir()
-        for number, keys in enumerate(batches):
-            write_stream_file(folder / name, number, k=pa.array([*keys, *[0] * mark], pa.int64()))
-        reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
-        stream = reader.parquet(str(folder / name))
-        writer = table.join(stream, how="left").writeStream.foreachBatch(inside)
-        return writer.start()
+        feed = Feed(spark, folder / name)
+        for keys in batches:
+            feed.add(*keys, *[0] * mark)
+        return feed.call(inside, table.join(feed.stream, how="left"))
 
     queries = {}
     try:
@@ -106,9 +103,9 @@ def view_of(query: Any) -> str:
 def what_failed_is_not_reported_and_a_restart_is(spark: SparkSession, folder: Path) -> None:
     path, fails = str(folder / "t"), folder / "fails"
     BatchTable.build(table_of(spark, 1), on="k", path=path)
-    (folder / "in").mkdir()
-    for number, keys in enumerate(([1, 2], [3], [4, 5])):
-        write_stream_file(folder / "in", number, k=pa.array(keys, pa.int64()))
+    feed = Feed(spark, folder)
+    for keys in ([1, 2], [3], [4, 5]):
+        feed.add(*keys)
 
     def inside(batch: DataFrame, number: int) -> None:
         joined = BatchTable.open(path).join(batch, how="left")
@@ -117,13 +114,8 @@ def what_failed_is_not_reported_and_a_restart_is(spark: SparkSession, folder: Pa
         if number == 1 and fails.exists():
             raise RuntimeError("on purpose")
 
-    reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
-    stream = reader.parquet(str(folder / "in"))
-    writer = stream.writeStream.foreachBatch(bsjoin.reporting(inside))
-    writer = writer.option("checkpointLocation", str(folder / "checkpoint"))
-
     def run(error: str = "") -> tuple[Any, list[tuple[int, int]]]:
-        query = writer.start()
+        query = feed.call(bsjoin.reporting(inside))
         try:
             with pytest.raises(PySparkException, match=error) if error else nullcontext():
                 query.processAllAvailable()
@@ -195,12 +187,11 @@ def a_table_is_refreshed_in_the_server(spark: SparkSession, folder: Path) -> Non
         with found.open("a") as file:
             file.write(f"{joined[0].v} {needed_since_us() is None} ")
 
-    (folder / "in").mkdir()
-    for number, keys in enumerate(([1, 2, None, 9], [1])):
-        write_stream_file(folder / "in", number, k=pa.array(keys, pa.int64()))
-    reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
+    feed = Feed(spark, folder)
+    for keys in ([1, 2, None, 9], [1]):
+        feed.add(*keys)
     try:
-        query = reader.parquet(str(folder / "in")).writeStream.foreachBatch(inside).start()
+        query = feed.call(inside)
         try:
             query.processAllAvailable()
         finally:

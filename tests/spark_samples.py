@@ -94,6 +94,15 @@ def table_of(spark: SparkSession, version: int, keys: int = 4) -> DataFrame:
     return spark.range(keys).selectExpr("id AS k", f"{version} AS v")
 
 
+def forget_last_commit(checkpoint: Path) -> int:
+    """Make the last micro-batch look interrupted; its number."""
+    commits = checkpoint / "commits"
+    number = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
+    for path in commits.glob(f"*{number}*"):
+        path.unlink()
+    return number
+
+
 class Feed:
     """A stream that reads one file per micro-batch, and what a query makes of it.
 
@@ -152,12 +161,7 @@ class Feed:
 
     def forget_last_commit(self) -> int:
         """Make the last micro-batch look interrupted; its number."""
-        number = max(
-            int(p.name) for p in (self.checkpoint / "commits").iterdir() if p.name.isdigit()
-        )
-        for path in (self.checkpoint / "commits").glob(f"*{number}*"):
-            path.unlink()
-        return number
+        return forget_last_commit(self.checkpoint)
 
 
 def cycles(query: StreamingQuery) -> list[bsjoin.CycleProgress]:

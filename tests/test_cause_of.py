@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 from spark_samples import Feed, files, table_of
 
 import bsjoin
@@ -97,7 +97,7 @@ def failure(action: Any) -> BSJoinError:
 
 @pytest.mark.parametrize("runtime", ["jvm", "python"])
 def test_a_damaged_table(spark: SparkSession, tmp_path: Path, runtime: str) -> None:
-    with settings(spark, spark__bsjoin__runtime=runtime):
+    with configured(spark, {"spark.bsjoin.runtime": runtime}):
         table = BatchTable.build(table_of(spark, 1), on="k", path=tmp_path / "table")
         joined = table.join(spark.range(3).withColumnRenamed("id", "k"))
         for file in files(tmp_path / "table" / "data"):
@@ -109,11 +109,10 @@ def test_a_damaged_table(spark: SparkSession, tmp_path: Path, runtime: str) -> N
 
 
 @pytest.mark.parametrize("kind", ["workers", "function", "plan"])
-def test_a_query_that_fails(spark: SparkSession, tmp_path: Path, kind: str) -> None:
+def test_a_query_that_fails(spark: SparkSession, feed: Feed, tmp_path: Path, kind: str) -> None:
     """In Python workers, in the function for foreachBatch, and where a look-up is planned."""
     source = Model(tmp_path / "model", pa.table({"k": [1], "v": ["x"]}))
     source.fail(100)
-    feed = Feed(spark, tmp_path / "feed")
     feed.add(1)
     cache = Incremental(max_rows=9, retries=0)
 

@@ -138,7 +138,7 @@ def test_an_incremental_cache(spark: SparkSession, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-def test_figures_name_the_keys(spark: SparkSession, tmp_path: Path) -> None:
+def test_figures_name_the_keys(spark: SparkSession, feed: Feed, tmp_path: Path) -> None:
     """A stream that is sent to partitions and joined in three ways, each with its own plan."""
     keys = pa.table({name: pa.array([i + 1], pa.int64()) for i, name in enumerate(SOME)})
     source = Model(tmp_path / "model", keys.append_column("v", pa.array(["x"])))
@@ -160,7 +160,6 @@ def test_figures_name_the_keys(spark: SparkSession, tmp_path: Path) -> None:
         stream = wide(df, SOME)
         return together({how: join(stream) for how, join in joins.items()})
 
-    feed = Feed(spark, tmp_path / "feed")
     feed.add(1, 2, None, 7)
     results = all_joins(feed.stream.withColumn("n", F.col("k")))
     # A metric of the user's that begins like ours is none of them.

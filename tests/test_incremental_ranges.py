@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pytest
 from cache_samples import Model
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import write_parquet
+from spark_samples import Feed, cycles
 from test_oracle_ranges import Joins, When, held_against_a_loop
 
 import bsjoin
@@ -66,7 +65,7 @@ def test_every_condition_answers_as_a_nested_loop_does(
     held_against_a_loop(spark, name, of_sources(tmp_path, CACHES[name]), keyed=True)
 
 
-def test_a_stream_queries_each_group_once(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_stream_queries_each_group_once(feed: Feed, tmp_path: Path) -> None:
     rows = pa.table(
         {
             "k": pa.array([1] * 50 + [2] * 3, pa.int64()),
@@ -75,28 +74,18 @@ def test_a_stream_queries_each_group_once(spark: SparkSession, tmp_path: Path) -
         }
     )
     source = Model(tmp_path / "source", rows)
-    arriving = tmp_path / "in"
-    arriving.mkdir()
-    stream = spark.readStream.schema("k bigint, p bigint").parquet(str(arriving))
-    when = Band("p", "q", 1, 0)
+    stream, when = feed.stream.selectExpr("k DIV 100 AS k", "k % 100 AS p"), Band("p", "q", 1, 0)
     joined = bsjoin.join(stream, source, "k", when=when, how="left", select=["v"], cache=ROOMY)
-    query = joined.writeStream.format("memory").queryName("groups").start()
-    for batch in ([(1, 10), (2, 7), (3, 1)], [(1, 0), (1, 99), (2, 8), (3, 2), (None, 1)]):
-        keys, points = zip(*batch, strict=True)
-        columns = {"k": pa.array(keys, pa.int64()), "p": pa.array(points, pa.int64())}
-        write_parquet(arriving / f"{len(batch)}.parquet", **columns)
-        query.processAllAvailable()
-    found = [tuple(row) for row in spark.table("groups").collect()]
-    told = bsjoin.progress(query)
-    assert Counter(found) == Counter(
-        [
-            (1, 10, "v39"), (1, 10, "v40"), (2, 7, "v50"), (2, 7, "v51"), (3, 1, None),
-            (1, 0, "v49"), (1, 99, None), (2, 8, "v50"), (2, 8, "v51"), (3, 2, None),
-            (None, 1, None),
-        ]
-    )  # fmt: skip
+    query = feed.start(joined)
+    assert feed.turn(query, 110, 207, 301) == [
+        (1, 10, "v39"), (1, 10, "v40"), (2, 7, "v50"), (2, 7, "v51"), (3, 1, None),
+    ]  # fmt: skip
+    assert feed.turn(query, 100, 199, 208, 302, None) == [
+        (None, None, None), (1, 0, "v49"), (1, 99, None), (2, 8, "v50"), (2, 8, "v51"),
+        (3, 2, None),
+    ]  # fmt: skip
     assert source.times == {1: 1, 2: 1, 3: 1}
-    first, second = (cycle for cycle in told if cycle.rows_in)
+    first, second = cycles(query)
     assert (first.mode, first.table_version) == ("incremental", None)
     assert (first.rows_in, first.rows_out, first.hits, first.matches) == (3, 5, 2, 4)
     assert (second.rows_in, second.rows_out, second.hits, second.matches) == (5, 6, 2, 3)

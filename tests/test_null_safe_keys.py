@@ -17,7 +17,7 @@ from page_reader import PageReader
 from plain_joins import lookups, plain, plan_of
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from spark_samples import Feed, rows, values_of, write_stream_file
+from spark_samples import Feed, cycles, rows, values_of
 from sqlite_files import in_sqlite
 
 import bsjoin
@@ -139,18 +139,13 @@ def test_chains_routes_indicators_and_versions(
 
 
 @pytest.mark.long
-def test_hot_keys_are_named_with_their_nulls(spark: SparkSession, tmp_path: Path) -> None:
-    (tmp_path / "in").mkdir()
-    hot: list[tuple[Any, Any]] = [(None, "a"), ("a", None), (None, None)]
-    k, s = (pa.array([key[at] for key in hot for _ in range(400)], pa.string()) for at in (0, 1))
-    write_stream_file(tmp_path / "in", 0, k=k, s=s)
-    stream = spark.readStream.schema("k string, s string").parquet(str(tmp_path / "in"))
+def test_hot_keys_are_named_with_their_nulls(spark: SparkSession, feed: Feed) -> None:
+    feed.add(*[0, 1, 2] * 400)
+    stream = feed.stream.selectExpr("IF(k = 1, 'a', NULL) AS k", "IF(k = 0, 'a', NULL) AS s")
     table = spark.sql("SELECT cast(NULL AS string) AS k, 'a' AS s, 1 AS v")
     options = HotSpot(partitions=2, sample=500)
     joined = bsjoin.join(stream, table, ["k", "s"], nulls_equal=True, partition=options)
-    query = joined.writeStream.format("noop").start()
-    query.processAllAvailable()
-    (cycle,) = (one for one in bsjoin.progress(query) if one.rows_in)
+    (cycle,) = cycles(feed.run(joined))
     assert {name for name, _ in cycle.partition.hottest} == {"null,a", "a,null", "null,null"}
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import write_stream_file
+from spark_samples import Feed
 
 import bsjoin
 from bsjoin import Hash, HotSpot
@@ -20,15 +18,13 @@ CYCLES, ROWS, PARTITIONS = 3, 4_000, 4
 
 
 @pytest.fixture
-def stream(spark: SparkSession, tmp_path: Path) -> DataFrame:
+def stream(feed: Feed) -> DataFrame:
     """Nothing but keys: 40 % are one key, 40 % are null."""
-    (tmp_path / "in").mkdir()
     for number in range(CYCLES):
         keys = np.random.default_rng(number).integers(0, 1_000, ROWS).tolist()
         keys[: 4 * ROWS // 5] = [7, None] * (2 * ROWS // 5)
-        write_stream_file(tmp_path / "in", number, k=pa.array(keys, pa.int64()))
-    reader = spark.readStream.schema("k long").option("maxFilesPerTrigger", 1)
-    return reader.parquet(str(tmp_path / "in"))
+        feed.add(*keys)
+    return feed.stream
 
 
 @pytest.mark.long

@@ -21,7 +21,7 @@ from bsjoin.metrics.numbers import JoinNumbers
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 
-def test_joins_inside_have_their_figures(spark: SparkSession, tmp_path: Path) -> None:
+def test_joins_inside_have_their_figures(spark: SparkSession, feed: Feed, tmp_path: Path) -> None:
     """One of each transfer mode: narrow and wide rows, a range, an incremental cache, a chain."""
     source = Model(tmp_path / "model", pa.table({"k": [1, 2, 2], "w": ["a", "b", "c"]}))
     table = BatchTable.build(table_of(spark, 1), on="k")
@@ -40,7 +40,6 @@ def test_joins_inside_have_their_figures(spark: SparkSession, tmp_path: Path) ->
         seen.append([rows(one) for one in found])
         table.join(batch)  # which nothing uses
 
-    feed = Feed(spark, tmp_path / "feed")
     for keys in ((1, 2, None), (1, 9)):
         feed.add(*keys)
     query = feed.call(bsjoin.reporting(joins))  # as they are here
@@ -59,7 +58,7 @@ def test_joins_inside_have_their_figures(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_groups_of_jobs_have_them_and_threads_that_inherit_from_the_function(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, feed: Feed
 ) -> None:
     """Spark says which micro-batch it is in the thread of the function only."""
     table = BatchTable.build(table_of(spark, 1), on="k")
@@ -73,7 +72,6 @@ def test_groups_of_jobs_have_them_and_threads_that_inherit_from_the_function(
             spark.sparkContext.setJobGroup(name, "")
             table.join(batch).collect()
 
-    feed = Feed(spark, tmp_path / "feed")
     feed.add(1, 2, 9)
     query = feed.call(apart)
     query.processAllAvailable()
@@ -81,7 +79,7 @@ def test_groups_of_jobs_have_them_and_threads_that_inherit_from_the_function(
 
 
 def test_rows_that_were_joined_before_the_function_count_once(
-    spark: SparkSession, tmp_path: Path
+    spark: SparkSession, feed: Feed
 ) -> None:
     """Its actions may take a part of them, all in one task, or what Spark has kept."""
     table = BatchTable.build(table_of(spark, 1), on="k")
@@ -97,7 +95,6 @@ def test_rows_that_were_joined_before_the_function_count_once(
             kept.collect()
             kept.unpersist()
 
-    feed = Feed(spark, tmp_path / "feed")
     for _ in range(2):
         feed.add(*range(9))
     query = feed.call(function, table.join(feed.stream.repartition(3), how="left"))

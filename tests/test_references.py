@@ -11,7 +11,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import settings
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
@@ -23,6 +22,7 @@ from reference_kinds import (
     table_differences,
     table_kinds,
 )
+from sessions import configured
 from spark_samples import Feed, rows, table_of, values_of
 
 import bsjoin
@@ -30,7 +30,7 @@ from bsjoin import BatchTable
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
-TRANSFER = {"spark__bsjoin__python__transfer": "rows"}
+TRANSFER = {"spark.bsjoin.python.transfer": "rows"}
 LONG = pytest.mark.long
 Made = Callable[[DataFrame], tuple[DataFrame, DataFrame]]
 
@@ -59,7 +59,7 @@ def test_they_hold_as_after_sparks_own_join(
 
     def run_in(runtime: str, make: Made) -> Made:
         def made(stream: DataFrame) -> tuple[DataFrame, DataFrame]:
-            with settings(spark, spark__bsjoin__runtime=runtime, **TRANSFER):
+            with configured(spark, {"spark.bsjoin.runtime": runtime, **TRANSFER}):
                 return make(stream)
 
         return made
@@ -78,7 +78,7 @@ def test_they_hold_as_after_sparks_own_join(
 def test_their_values_are_the_streams(spark: SparkSession, sides: Sides, runtime: str) -> None:
     """What is referred to is read, filtered and sorted by, not another column of the same name."""
     stream = sides.streams["one replaced"]
-    with settings(spark, spark__bsjoin__runtime=runtime, **TRANSFER):
+    with configured(spark, {"spark.bsjoin.runtime": runtime, **TRANSFER}):
         first, last = sides.ours(stream, two=True)
         some = last.where(stream["amount"] > 20).select(
             stream["amount"], "o.k", first["name"], last["price"], sides.raw["x"]
@@ -91,14 +91,13 @@ def test_their_values_are_the_streams(spark: SparkSession, sides: Sides, runtime
 
 
 @pytest.mark.long
-def test_they_hold_in_a_stream(spark: SparkSession, tmp_path: Path) -> None:
+def test_they_hold_in_a_stream(spark: SparkSession, feed: Feed) -> None:
     """With a column of the name under which rows are sent, and a watermark."""
-    feed = Feed(spark, tmp_path)
     feed.add(1, 2, 9)
     stream = feed.stream.selectExpr("k", "k AS s0", "timestamp_seconds(k) AS t").alias("o")
     stream = stream.withWatermark("t", "1 hour")
     table = BatchTable.build(table_of(spark, 1), on="k")
-    with settings(spark, spark__bsjoin__runtime="python", **TRANSFER):
+    with configured(spark, {"spark.bsjoin.runtime": "python", **TRANSFER}):
         first = table.join(stream)
         last = table.join(first, select=["v"], suffix="_2")
         kept = last.where(stream["s0"] > 1).dropDuplicates(["k", "t"])
@@ -121,9 +120,8 @@ def test_those_to_the_table_hold_as_after_sparks_own_join(
     known = dict[Any, Any]()
     ways = ("jvm", "keys", in_jvm), ("python", "rows", in_python)
     for first, (runtime, transfer, names) in enumerate(ways):
-        with settings(
-            spark, spark__bsjoin__runtime=runtime, spark__bsjoin__python__transfer=transfer
-        ):
+        own = {"spark.bsjoin.runtime": runtime, "spark.bsjoin.python.transfer": transfer}
+        with configured(spark, own):
             # Workers that are sent rows differ in what comes back from them.
             kinds = table_kinds(spark, tmp_path, *names)
             found = table_differences(kinds, known, renamed_are_refused=False, first=first)
@@ -167,7 +165,7 @@ def test_one_to_the_table_has_the_values_of_each_version(
             table.refresh(version("if(id = 1, null, id)"))
         elif later == "other types":
             BatchTable.build(version("concat('n', id)"), on="k", path=path)
-        with settings(spark, spark__bsjoin__runtime=runtime):
+        with configured(spark, {"spark.bsjoin.runtime": runtime}):
             joined = table.join(spark.range(4).toDF("k"), how="left")
             held, wanted = dict[str, DataFrame](), dict[str, DataFrame]()
             for name in df.columns[1:]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import reduce
-from pathlib import Path
 from typing import Literal
 
 import pyarrow as pa
@@ -185,10 +184,9 @@ def test_rows_are_the_same_under_settings(
 
 
 def test_a_stream_under_all_of_them(
-    spark: SparkSession, tables: dict[str, BatchTable], tmp_path: Path
+    spark: SparkSession, tables: dict[str, BatchTable], feed: Feed
 ) -> None:
     """The plan of a micro-batch is made again, and figures are observed."""
-    feed = Feed(spark, tmp_path)
     feed.add(1, 2, 9, None)
     with configured(spark, TOGETHER):
         keyed = feed.stream.select(F.col("k").cast("int").alias(NAMES[0]), F.lit(".").alias(".*"))

@@ -41,7 +41,7 @@ from tests.fuzz.networks import ends_of, text_of
 from tests.fuzz.values import COLLATED, KINDS, cells, equality, fields_of
 from tests.oracle import collected
 from tests.sessions import CODE, configured
-from tests.spark_samples import write_stream_file
+from tests.spark_samples import forget_last_commit, write_stream_file
 
 _numbers = itertools.count()
 _SETTINGS = {
@@ -160,7 +160,7 @@ class Engine:
                             continue
                         query.stop()
                         if event == "replay":
-                            _forget_last_commit(checkpoint)
+                            forget_last_commit(checkpoint)
                         tables.reopen()
                         query, joined = started()
                     rows = shared.stream.arrow(start, stop)
@@ -488,11 +488,3 @@ def _wrong_rows(results: dict[int, list[pa.Table]], case: Case) -> str | None:
 def _told(error: Exception) -> str:
     text = str(error)
     return f"{type(error).__name__}: {text[:1500]}"
-
-
-def _forget_last_commit(checkpoint: Path) -> None:
-    """Make the last micro-batch look interrupted."""
-    commits = checkpoint / "commits"
-    number = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
-    for path in commits.glob(f"*{number}*"):
-        path.unlink()
