@@ -18,6 +18,7 @@ from typing import Any
 import checks_apart
 import psutil
 import sessions
+from cache_samples import until
 from pyspark.sql import DataFrame, SparkSession
 from spark_samples import rows, soon
 
@@ -25,6 +26,7 @@ import bsjoin
 from bsjoin import BatchTable, Full
 from bsjoin.build import job, merging
 from bsjoin.storage import versions
+from tests.supervisor import is_alive
 
 _LATE_S = 1  # a task that is not ended at once would write some runs
 _TIMEOUT_S = 120
@@ -212,22 +214,14 @@ def a_killed_driver_leaves_nothing_to_the_next_build(spark: SparkSession, folder
     with subprocess.Popen(
         [sys.executable, __file__, "killed", str(folder / "t")], env=checks_apart.environment()
     ) as child:
-        until = time.monotonic() + _TIMEOUT_S
-        while not list(folder.rglob("*.run")) and time.monotonic() < until:
-            time.sleep(0.01)
+        until(lambda: list(folder.rglob("*.run")), "a run", _TIMEOUT_S)
         below = psutil.Process(child.pid).children(recursive=True)
         child.kill()
     assert child.returncode == -signal.SIGKILL
-    soon(lambda: list(filter(_runs, below)), [])  # its JVM and its workers end after it
+    soon(lambda: list(filter(is_alive, below)), [])  # its JVM and its workers end after it
     assert left(folder / "t")
     assert table.refresh(table_of(spark, 2)) == 2
     assert left(folder / "t") == []
-
-
-def _runs(process: psutil.Process) -> bool:
-    with contextlib.suppress(psutil.Error):
-        return bool(process.status() != psutil.STATUS_ZOMBIE)
-    return False
 
 
 CHECKS = checks_apart.named(

@@ -143,10 +143,11 @@ def _processes(mark: str, servers: Iterable[psutil.Process]) -> set[psutil.Proce
     for process in [*found]:
         with suppress(psutil.Error):
             found.update(process.children(recursive=True))
-    return {one for one in found if one.pid != os.getpid() and _is_alive(one)}
+    return {one for one in found if one.pid != os.getpid() and is_alive(one)}
 
 
-def _is_alive(process: psutil.Process) -> bool:
+def is_alive(process: psutil.Process) -> bool:
+    """Whether it runs; one that has ended may wait for its parent to notice."""
     with suppress(psutil.Error):
         return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
     return False

@@ -12,6 +12,7 @@ import kafka_checks
 import kafka_cluster_checks
 import kafka_route_kills
 import pytest
+from cache_samples import until
 from checks_apart import TESTS, each, environment, passes
 from servers import Kafka
 
@@ -137,11 +138,7 @@ def test_the_example_ends_with_right_answers(
 def test_the_example_ends_its_broker_at_sigterm(kafka_connector: Path, tmp_path: Path) -> None:
     program = example("--out", str(tmp_path / "out"))
     try:
-        until = time.monotonic() + _ENDS_S
-        while not (brokers := brokers_of(program.pid)):
-            assert program.poll() is None
-            assert time.monotonic() < until
-            time.sleep(0.05)
+        brokers = until(lambda: brokers_of(program.pid), "a broker", _ENDS_S)
         time.sleep(0.5)  # it waits until the broker is ready
     finally:
         program.terminate()

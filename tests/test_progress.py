@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 from functools import reduce
@@ -15,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming import StreamingQueryListener
-from spark_samples import Feed, cycles
+from spark_samples import Feed, cycles, soon
 
 import bsjoin
 from bsjoin import Band, BatchTable
@@ -48,9 +47,7 @@ class Listener(StreamingQueryListener):
 
     def wait_for(self, figures: Sequence[bsjoin.CycleProgress]) -> None:
         """Events come a moment after the progress."""
-        deadline = time.monotonic() + 30
-        while len(self.seen) < len(figures) and time.monotonic() < deadline:
-            time.sleep(0.02)
+        soon(lambda: len(self.seen) >= len(figures), True)
 
 
 def table_of(spark: SparkSession, counts: dict[int, int]) -> DataFrame:

@@ -249,7 +249,8 @@ def test_the_three_entry_points_take_the_same_arguments() -> None:
     )
     options = words("when cache partition select suffix nulls_equal where indicator")
     assert list(join) == ["stream", "batch", "on", "how", *options]  # first as Spark's own
-    assert [n for n, (kind, *_) in join.items() if kind is inspect.Parameter.KEYWORD_ONLY] == options
+    named = inspect.Parameter.KEYWORD_ONLY
+    assert [name for name, (kind, *_) in join.items() if kind is named] == options
     shared = [name for name in join if name not in ("batch", "cache")]
     assert [name for name in of_table if name != "self"] == shared
     assert {name: of_table[name] for name in shared} == {name: join[name] for name in shared}

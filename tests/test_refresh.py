@@ -163,10 +163,8 @@ def test_a_source_of_files_is_read_again_at_an_interval(
 
     with caplog.at_level(logging.WARNING, logger="bsjoin"):
         write_parquet(source / "0.parquet", k=pa.array(["not", "a number"]))
-        deadline = time.monotonic() + 30
-        while not (told := ours()) and time.monotonic() < deadline:
-            time.sleep(0.1)
-    assert "refreshing the table" in told[0]
+        soon(lambda: bool(ours()), True)
+    assert "refreshing the table" in ours()[0]
     # The stream goes on with what it has, and refreshing goes on with the source.
     until([(0, 2), (1, 2), (2, None)])
     write_parquet(source / "0.parquet", k=pa.array([0, 1]), v=pa.array([4, 4]))
@@ -231,7 +229,7 @@ def test_refreshing_ends_with_the_spark_context(tmp_path: Path) -> None:
 
 
 def test_the_session_of_a_micro_batch_sees_that_its_query_runs(
-    spark: SparkSession, feed: Feed, caplog: pytest.LogCaptureFixture
+    feed: Feed, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A table that is made of ``batch.sparkSession`` is refreshed like any other."""
     refreshed, seen = threading.Event(), []

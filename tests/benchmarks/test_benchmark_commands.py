@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from cache_samples import until
 
 from benchmarks.__main__ import CATALOGUE as EVERY
 from benchmarks.harness.commands import _COMMANDS, UsageError, main, present, selected
 from benchmarks.harness.machine import commit, machine
 from benchmarks.harness.outcome import Benchmark
 from benchmarks.jobs.jobs import PLANS
+from tests.supervisor import is_alive
 
 # Imported before any test: Polars sets a variable of the environment, which no test may leave.
 IMPORTED = {one.name: importlib.import_module(one.run.split(":")[0]) for one in EVERY}
@@ -245,16 +245,8 @@ def begun(out: Path) -> tuple[subprocess.Popen[bytes], int]:
     )
     process = subprocess.Popen([sys.executable, "-c", program])
     child = out / "data" / "child"
-    until = time.monotonic() + 120
-    while not (child.exists() and child.read_text()) and time.monotonic() < until:
-        time.sleep(0.02)
-    return process, int(child.read_text())
-
-
-def is_running(number: int) -> bool:
-    with contextlib.suppress(psutil.NoSuchProcess):
-        return bool(psutil.Process(number).status() != psutil.STATUS_ZOMBIE)
-    return False
+    number = until(lambda: child.exists() and child.read_text(), "the second one", 120)
+    return process, int(number)
 
 
 @pytest.mark.long
@@ -265,7 +257,7 @@ def test_an_interrupted_run_ends_what_it_started_and_goes_on_later(
     process.send_signal(signal.SIGINT)
     assert process.wait(120) == 130
     assert (out / "data" / "tidy").exists(), "it was ended as by an exception"
-    assert not is_running(number)
+    assert not any(one.pid == number and is_alive(one) for one in psutil.process_iter())
     assert "same command resumes" in capfd.readouterr().err
     assert record(out, "quiet")["error"] is None
     assert not (out / "results" / "quick" / "slow.json").exists()
