@@ -5,7 +5,6 @@ What has come is told by the partition and offset of its source.
 
 from __future__ import annotations
 
-import functools
 import json
 import os
 import signal
@@ -69,7 +68,7 @@ class Killed:
                 self.sent += _kafka.send(
                     self.address,
                     topic("asked", self.folder),
-                    functools.partial(_shifted, record, before),
+                    lambda number, before=before: record(before + number),
                     _RATE,
                     0.5,
                 )
@@ -157,7 +156,3 @@ class Killed:
         line = last.read_text("utf-8").splitlines()[-1]
         found = json.loads(line) if line.startswith("{") else {}
         return sum(found.get(topic("asked", self.folder), {}).values())
-
-
-def _shifted(record: Callable[[int], dict[str, Any]], first: int, number: int) -> dict[str, Any]:
-    return record(first + number)

@@ -7,8 +7,7 @@ table against it at the price of two Spark actions; `assert_same` compares two r
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -247,10 +246,3 @@ def _cells(column: pa.ChunkedArray) -> list[Any]:
     elif pa.types.is_floating(kind) or pa.types.is_nested(kind):
         return list(map(repr, column.to_pylist()))  # tells -0.0 from 0.0; NaN is "nan"
     return column.to_pylist()
-
-
-@contextmanager
-def settings(spark: SparkSession, **values: str) -> Iterator[None]:
-    """Session settings for a while; dots are written as double underscores."""
-    with configured(spark, {name.replace("__", "."): value for name, value in values.items()}):
-        yield

@@ -127,7 +127,21 @@ class Server(ABC):
         supervisor.forget(self.folder)
 
 
-class PostgreSQL(Server):
+class Database(Server):
+    """One that takes statements."""
+
+    @abstractmethod
+    def execute(self, statement: str) -> None:
+        """Run a statement as the administrator, over the socket."""
+
+    def ready(self) -> bool:
+        with contextlib.suppress(Exception):
+            self.execute("SELECT 1")
+            return True
+        return False
+
+
+class PostgreSQL(Database):
     """PostgreSQL of the package pgserver, or of Debian."""
 
     scheme = "postgresql"
@@ -160,7 +174,6 @@ class PostgreSQL(Server):
         )  # fmt: skip
 
     def execute(self, statement: str) -> None:
-        """Run a statement as the administrator, over the socket."""
         import psycopg
 
         with psycopg.connect(
@@ -168,17 +181,11 @@ class PostgreSQL(Server):
         ) as connection:
             connection.execute(statement)  # type: ignore[arg-type,call-overload,unused-ignore]
 
-    def ready(self) -> bool:
-        with contextlib.suppress(Exception):
-            self.execute("SELECT 1")
-            return True
-        return False
-
     def stop(self) -> None:
         self.signal(signal.SIGINT)  # does not wait for clients
 
 
-class MariaDB(Server):
+class MariaDB(Database):
     """MariaDB as Debian packs it, not waiting for the disk."""
 
     scheme = "mysql"
@@ -212,7 +219,6 @@ class MariaDB(Server):
         )  # fmt: skip
 
     def execute(self, statement: str) -> None:
-        """Run a statement as the administrator, over the socket."""
         import pymysql
 
         with (
@@ -227,12 +233,6 @@ class MariaDB(Server):
             connection.cursor() as cursor,
         ):
             cursor.execute(statement)
-
-    def ready(self) -> bool:
-        with contextlib.suppress(Exception):
-            self.execute("SELECT 1")
-            return True
-        return False
 
 
 class Redis(Server):

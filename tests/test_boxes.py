@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from hostile_jvm import change, copy, damages, replace
-from oracle import of_join_type, one_part, rows_of_all
+from oracle import counted, of_join_type, one_part, rows_of_all
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -147,7 +147,7 @@ def _check(results: dict[tuple[str, bool, str], DataFrame]) -> None:
             inner[label, on] = _inner(BOXES[label], on)
             assert inner[label, on], f"{label}: nothing matches"
         wanted = of_join_type(how, inner[label, on], STREAM["s"].to_pylist())
-        got = Counter(tuple(row.values()) for row in found.to_pylist())
+        got = counted(found)
         told = f"{label}, keys {on}, {how}"
         assert got == wanted, f"{told}: too many {got - wanted}, lacking {wanted - got}"
 

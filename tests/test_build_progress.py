@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from oracle import settings
 from pyspark.sql import SparkSession
+from sessions import configured
 
 from bsjoin import BatchTable
 from bsjoin.build import progress
@@ -113,7 +113,7 @@ def test_a_build_shows_how_far_it_is_where_spark_does(
         assert table.stats().rows == 200_000
         return out.getvalue()
 
-    with settings(spark, spark__bsjoin__shown="true"):
+    with configured(spark, {"spark.bsjoin.shown": "true"}):
         texts = {kind: built(kind.__name__, kind) for kind in (Terminal, Notebook, io.StringIO)}
         assert seen(built(None))[0].startswith("[bsjoin: ")  # without a path, without a name
         found: list[str] = []

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import oracle
 import pyarrow as pa
 import pytest
 from nested_values import nested_columns
@@ -23,6 +22,7 @@ from oracle import (
 )
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 
 import bsjoin
 from bsjoin import BatchTable
@@ -42,7 +42,7 @@ def nested(keys: list[int | None]) -> pa.Table:
 def test_nested_types_arrive_unchanged(spark: SparkSession) -> None:
     """Keys have one row, several, or more than are fetched at once; in another time zone."""
     keys = [1, 2, 2, 3, None, 3, 3, *[5] * 70, 9]
-    with oracle.settings(spark, spark__sql__session__timeZone="Asia/Kolkata"):
+    with configured(spark, {"spark.sql.session.timeZone": "Asia/Kolkata"}):
         stream = nested([1, 2, 3, 99, None, 3, 5]).select(["k", "n3", "n7", "n10", "v11", "v12"])
         check(one_part(spark, stream), one_part(spark, nested(keys)), "k", hows=["left"])
 
@@ -100,7 +100,7 @@ def test_columns_that_python_cannot_hold_are_joined_or_refused_by_name(
 
 @pytest.mark.in_turns("runtime")
 def test_a_time_that_is_never_null_stays_so(spark: SparkSession) -> None:
-    with oracle.settings(spark, spark__sql__timeType__enabled="true"):
+    with configured(spark, {"spark.sql.timeType.enabled": "true"}):
         batch = spark.range(2).selectExpr(
             "id", "time'12:34:56.789' AS t", "array(time'1:2:3') AS a"
         )

@@ -6,7 +6,6 @@ That the rows are right, the fuzz shows (`test_fuzz.py`).
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 from spark_samples import Feed, cycles
 
 import bsjoin
@@ -26,12 +26,12 @@ pytestmark = pytest.mark.usefixtures("without_code")
 _KEYS = 12
 WAYS = {
     "jvm": {"runtime": "jvm"},
-    "one stage": {"runtime": "python", "python__chains": "true"},
-    "keys": {"runtime": "python", "python__transfer": "keys"},
+    "one stage": {"runtime": "python", "python.chains": "true"},
+    "keys": {"runtime": "python", "python.transfer": "keys"},
     "rows, a stage each": {
         "runtime": "python",
-        "python__transfer": "rows",
-        "python__chains": "false",
+        "python.transfer": "rows",
+        "python.chains": "false",
     },
 }
 """How chains are carried out, by settings of the session."""
@@ -82,11 +82,6 @@ def joined(stream: DataFrame, tables: dict[str, BatchTable]) -> DataFrame:
     return stream
 
 
-def run_as(spark: SparkSession, way: str) -> AbstractContextManager[None]:
-    """Plan joins in one of the ways meanwhile."""
-    return oracle.settings(spark, **{f"spark__bsjoin__{k}": v for k, v in WAYS[way].items()})
-
-
 def in_all_ways(
     spark: SparkSession,
     folder: Path,
@@ -98,8 +93,8 @@ def in_all_ways(
     for keys in batches:
         feed.add(*keys)
     stream = feed.stream
-    for number, way in enumerate(WAYS):
-        with run_as(spark, way):
+    for number, way in enumerate(WAYS.values()):
+        with configured(spark, {f"spark.bsjoin.{k}": v for k, v in way.items()}):
             results.append(query(stream).select(F.lit(number).alias("way"), "*"))
     running = feed.run(oracle.united(results))
     by_way: list[list[dict[str, Any]]] = [[] for _ in WAYS]
@@ -154,9 +149,7 @@ def test_range_joins_in_a_chain(
     assert len(found[0][0]) > 100
 
 
-def test_two_parts_of_a_query_that_use_one_join(
-    spark: SparkSession, tables: dict[str, BatchTable], feed: Feed
-) -> None:
+def test_two_parts_of_a_query_that_use_one_join(tables: dict[str, BatchTable], feed: Feed) -> None:
     few, unique = tables["a few rows"], tables["unique"]
     first = few.join(feed.stream, {"k": "id"})
     parts = [first.select("k"), unique.join(first, {"k": "id"}, how="semi").select("k")]
@@ -167,10 +160,7 @@ def test_two_parts_of_a_query_that_use_one_join(
 
 
 def test_a_chain_is_one_pass(
-    spark: SparkSession,
-    tables: dict[str, BatchTable],
-    feed: Feed,
-    capsys: pytest.CaptureFixture[str],
+    tables: dict[str, BatchTable], feed: Feed, capsys: pytest.CaptureFixture[str]
 ) -> None:
     few, unique = tables["a few rows"], tables["unique"]
     both = few.join(unique.join(feed.stream, {"k": "id"}), {"next": "id"}, suffix="_2")

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from oracle import HOWS, rows_of_all, settings
+from oracle import HOWS, rows_of_all
 from oracle import assert_same_rows as same_rows
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 
 import bsjoin
 from bsjoin import AsOf, BatchTable, Full, Within
@@ -20,7 +21,7 @@ from bsjoin.planner.chain import joins_of
 pytestmark = [pytest.mark.usefixtures("runtime"), pytest.mark.in_turns("runtime")]
 
 TYPES = ["char(2)", "char(5)", "char(8)", "varchar(8)", "string"]
-PADDED = "spark__sql__readSideCharPadding"
+PADDED = "spark.sql.readSideCharPadding"
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +55,7 @@ def own(stream: DataFrame, table: DataFrame, how: str) -> DataFrame:
 
 
 @pytest.mark.long
-def test_pairs_of_types(spark: SparkSession, tables: dict[str, DataFrame]) -> None:
+def test_pairs_of_types(tables: dict[str, DataFrame]) -> None:
     built = {
         dtype: BatchTable.build(table.withColumnRenamed("n", "m"), on="k")
         for dtype, table in tables.items()
@@ -76,9 +77,7 @@ def test_pairs_of_types(spark: SparkSession, tables: dict[str, DataFrame]) -> No
         same_rows(got, right_rows[pair], str(pair))
 
 
-def test_a_key_of_several_columns_and_a_chain(
-    spark: SparkSession, tables: dict[str, DataFrame]
-) -> None:
+def test_a_key_of_several_columns_and_a_chain(tables: dict[str, DataFrame]) -> None:
     """Renamed and aliased columns keep the type; the key of a later join comes from a table."""
     stream = tables["char(5)"].selectExpr("n AS number", "k AS short").alias("o")
     table = tables["char(8)"].selectExpr("n", "k AS long")
@@ -98,7 +97,7 @@ def test_a_key_of_several_columns_and_a_chain(
 
 @pytest.mark.long
 def test_one_column_is_compared_with_columns_of_several_lengths(
-    spark: SparkSession, tables: dict[str, DataFrame]
+    tables: dict[str, DataFrame]
 ) -> None:
     """The joins of a chain do not take each other's values."""
     stream = tables["char(5)"].select("k", "n")
@@ -115,9 +114,7 @@ def test_one_column_is_compared_with_columns_of_several_lengths(
         same_rows(rows[f"ours {number}"], rows[f"own {number}"], str(number))
 
 
-def test_a_stored_table_keeps_the_type(
-    spark: SparkSession, tables: dict[str, DataFrame], tmp_path: Path
-) -> None:
+def test_a_stored_table_keeps_the_type(tables: dict[str, DataFrame], tmp_path: Path) -> None:
     table = tables["char(8)"].withColumnRenamed("n", "m")
     stream = tables["char(2)"]
     for _ in range(2):
@@ -138,9 +135,7 @@ def test_a_value_that_is_too_long_is_not_null(
     assert semi.count() == 0
 
 
-def test_ranges_of_the_same_length_are_spark_s(
-    spark: SparkSession, tables: dict[str, DataFrame]
-) -> None:
+def test_ranges_of_the_same_length_are_spark_s(tables: dict[str, DataFrame]) -> None:
     table = tables["char(5)"].selectExpr("k AS since", "k AS until", "n AS m")
     stream = tables["char(5)"].where("n < 9")
     ours = bsjoin.join(stream, table, [], when=Within("k", "since", "until", closed="both"))
@@ -152,7 +147,7 @@ def test_what_cannot_be_compared_as_spark_does_is_refused_by_name(
     spark: SparkSession, tables: dict[str, DataFrame]
 ) -> None:
     stream = tables["char(5)"]
-    with settings(spark, **{PADDED: "false"}):
+    with configured(spark, {PADDED: "false"}):
         for table in (tables["char(8)"], tables["char(5)"].where("n < 9")):
             renamed = table.withColumnRenamed("k", "c")
             with pytest.raises(KeyTypeError, match=r"'k' \(char\(5\)\) and 'c' .*readSideChar"):
@@ -183,7 +178,7 @@ def test_a_stored_key_is_padded(
         lambda: bsjoin.join(stream, table, "k", cache=kept),
     ]
     plain = table.withColumn("k", F.col("k").cast("string"))
-    with settings(spark, **{PADDED: "false"}):
+    with configured(spark, {PADDED: "false"}):
         for call in calls:
             with pytest.raises(KeyTypeError, match=r"\(char\(5\)\): .*readSideCharPadding"):
                 call()

@@ -226,11 +226,6 @@ def test_a_damaged_table_is_found_when_it_is_opened_and_the_file_named(
         assert table.join(stream).count() == 3
 
 
-def index_of(folder: Path) -> Path:
-    (path,) = folder.glob("data/*/*.index.arrow")
-    return path
-
-
 def become_a_file(path: Path) -> None:
     shutil.rmtree(path)
     path.write_text("mine")
@@ -244,7 +239,7 @@ DENIED = ("StoreAccessError: cannot read '", "Not a directory", "permission to r
 @pytest.mark.parametrize(
     ("break_", "says"),
     [
-        (lambda table: index_of(table).unlink(), MISSING),
+        (lambda table: next(table.glob("data/*/*.index.arrow")).unlink(), MISSING),
         (lambda table: shutil.rmtree(table), GONE),
         (lambda table: become_a_file(table / "data"), DENIED),
     ],

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from oracle import settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 from spark_samples import Feed, rows
 
 import bsjoin
@@ -30,23 +30,13 @@ from bsjoin.storage.uses import Note, Uses, others
 
 pytestmark = [pytest.mark.usefixtures("runtime", "soon_active"), pytest.mark.in_turns("runtime")]
 
-Door = Callable[[SparkSession, Path, DataFrame], Any]
-
-
-def _refresh(spark: SparkSession, path: Path, df: DataFrame) -> None:
-    BatchTable.open(path).refresh(df)
-
-
-def _build(spark: SparkSession, path: Path, df: DataFrame) -> None:
-    BatchTable.build(df, on="k", path=path)
-
-
-def _store(spark: SparkSession, path: Path, df: DataFrame) -> None:
-    stream = spark.range(2).withColumnRenamed("id", "k")
-    bsjoin.join(stream, df, "k", cache=Full(store=path))
-
-
-DOORS: dict[str, Door] = {"refresh": _refresh, "build": _build, "store": _store}
+DOORS: dict[str, Callable[[Path, DataFrame], Any]] = {
+    "refresh": lambda path, df: BatchTable.open(path).refresh(df),
+    "build": lambda path, df: BatchTable.build(df, on="k", path=path),
+    "store": lambda path, df: bsjoin.join(
+        df.sparkSession.range(2).toDF("k"), df, "k", cache=Full(store=path)
+    ),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -81,10 +71,6 @@ def running(feed: Feed, path: Path, how: str = "left") -> Any:
     query = feed.start(joined)
     assert feed.turn(query, 1) == [(1, 1, 1, [1])]
     return query
-
-
-def goes_on(feed: Feed, query: Any, expected: list[tuple[Any, ...]]) -> None:
-    assert feed.turn(query, 1) == expected
 
 
 HARMLESS: dict[str, Callable[[DataFrame], DataFrame]] = {
@@ -128,7 +114,7 @@ def test_a_running_query_keeps_the_columns_that_it_uses(
     query, before = running(feed, path), on_disk(path)
     for name, change in list(TAKEN.items())[:some]:
         with pytest.raises(TableMismatchError) as caught:
-            DOORS[door](spark, path, changed(spark, 9, **change))
+            DOORS[door](path, changed(spark, 9, **change))
         if door in ("build", "store"):
             assert f"running queries ({query.id}) use the columns ['many', 'v', 'w']" in str(
                 caught.value
@@ -136,18 +122,18 @@ def test_a_running_query_keeps_the_columns_that_it_uses(
         assert all(f"'{c}'" in str(caught.value) for c in change if c != "value"), name
     for change in ({"k": "int(id)"}, {"k": "", "key": "id"}):
         with pytest.raises(Exception, match=r"lacks the columns|for the keys|no column|family"):
-            DOORS[door](spark, path, changed(spark, 9, **change))
+            DOORS[door](path, changed(spark, 9, **change))
     assert on_disk(path) == before
-    goes_on(feed, query, [(1, 1, 1, [1])])
+    assert feed.turn(query, 1) == [(1, 1, 1, [1])]
     # And does not notice other changes.
     for version, (name, make) in enumerate(list(HARMLESS.items())[:some], 2):
         df = make(changed(spark, version)).withColumn("new", F.col("new").cast("long"))
-        DOORS[door](spark, path, df)
+        DOORS[door](path, df)
         table = BatchTable.open(path)
         given = [column.lower() for column in df.columns]
         kept = ["k", "v", "w", "free", "many", "new"]
         assert table.columns == (given if door == "build" else kept), name
-        goes_on(feed, query, [(1, version, 1, [1, 1] if "null" in name else [1])])
+        assert feed.turn(query, 1) == [(1, version, 1, [1, 1] if "null" in name else [1])]
         # Later calls bring what was added.
         found = rows(table.join(spark.range(1, 2).toDF("k"), select=["v", "new"]))
         assert found == [(1, version, 10 if name == "added" else 7)], name
@@ -161,17 +147,17 @@ def test_what_no_running_query_uses_goes_where_a_call_says_so(
     with pytest.raises(TableMismatchError, match=r"lacks the columns \['free'\]"):
         BatchTable.open(path).refresh(narrow)
     BatchTable.build(narrow, on="k", path=path)
-    goes_on(feed, query, [(1, 2, 1, [1])])
+    assert feed.turn(query, 1) == [(1, 2, 1, [1])]
     BatchTable.build(changed(spark, 3, free="int(5)"), on="k", path=path)  # in another type
-    goes_on(feed, query, [(1, 3, 1, [1])])
+    assert feed.turn(query, 1) == [(1, 3, 1, [1])]
     # A case-sensitive session adds a column of another case, which does not stand for it.
-    with settings(spark, **{"spark.sql.caseSensitive": "true"}):
+    with configured(spark, {"spark.sql.caseSensitive": "true"}):
         df = changed(spark, 4, free="int(5)").withColumn("V", F.lit(5))
         BatchTable.open(path).refresh(df)
         assert BatchTable.open(path).columns == ["k", "v", "w", "free", "many", "V"]
         with pytest.raises(TableMismatchError, match="lacks"):
             BatchTable.build(changed(spark, 5, v="", V="5"), on="k", path=path)
-    goes_on(feed, query, [(1, 4, 1, [1])])
+    assert feed.turn(query, 1) == [(1, 4, 1, [1])]
     query.stop()
     # Nobody runs: the call decides.
     table = BatchTable.build(changed(spark, 6, v="", w="'w'"), on="k", path=path)
@@ -200,7 +186,7 @@ def test_range_columns_never_change_and_are_found_in_another_case(
     other = bsjoin.Band("k", "P", before=0, after=0)
     spelled = table("id AS P", "2 AS v", "3 AS new")
     BatchTable.build(spelled, on="g", when=other, path=path)
-    goes_on(feed, query, [(1, 0, 2, 1)])
+    assert feed.turn(query, 1) == [(1, 0, 2, 1)]
     probes = spark.range(1, 2).selectExpr("id AS k", "id - 1 AS g")
     joined = bsjoin.join(probes, spelled, "g", when=other, cache=Full(store=path))
     assert joined.columns == ["k", "g", "P", "v", "new"]
@@ -218,7 +204,7 @@ def test_a_promise_of_uniqueness_that_a_query_relies_on_stays(
     with pytest.raises(DuplicateKeyError, match="running query was planned"):
         BatchTable.build(one.union(one), on="k", path=path)
     BatchTable.build(one.where("k < 2"), on="k", path=path)  # the promise alone may go
-    goes_on(feed, query, [(1,)])
+    assert feed.turn(query, 1) == [(1,)]
 
 
 @pytest.mark.long
@@ -330,9 +316,7 @@ def test_the_queries_of_another_application_count_as_long_as_it_lives(
     BatchTable.build(changed(spark, 3, v=""), on="k", path=path)
 
 
-def test_a_table_that_is_removed_does_not_come_back_by_its_note(
-    spark: SparkSession, feed: Feed, path: Path
-) -> None:
+def test_a_table_that_is_removed_does_not_come_back_by_its_note(feed: Feed, path: Path) -> None:
     other = Path(shutil.copytree(path, path.with_name("other")))
     for folder in (path, other):
         BatchTable.open(folder).join(feed.stream, select=["v"])
@@ -354,7 +338,7 @@ def test_a_table_that_cannot_be_written_to_can_be_joined(
     with monkeypatch.context() as patched:
         patched.setattr(StorageLocation, "create", refused)
         query = running(feed, path)
-    goes_on(feed, query, [(1, 1, 1, [1])])
+    assert feed.turn(query, 1) == [(1, 1, 1, [1])]
     # This application knows its own queries all the same.
     with pytest.raises(TableMismatchError, match=rf"running queries \({query.id}\) use"):
         BatchTable.build(changed(spark, 9, v=""), on="k", path=path)

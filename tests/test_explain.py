@@ -7,9 +7,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import settings
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 
 import bsjoin
 from bsjoin import Band, BatchTable, Incremental
@@ -118,7 +118,7 @@ def test_it_says_why_not_in_the_jvm(
     table = BatchTable.build(batch, on="value")
 
     def said(setting: str, stream: DataFrame, is_cached: bool) -> str:
-        with settings(spark, spark__bsjoin__runtime=setting):
+        with configured(spark, {"spark.bsjoin.runtime": setting}):
             if is_cached:
                 cache = Incremental(max_rows=5)
                 joined = bsjoin.join(stream, source, {"value": "id"}, cache=cache)
@@ -137,7 +137,7 @@ def test_it_says_why_not_in_the_jvm(
     with pytest.raises(ArgumentError, match="runtime=jvm-only: the JVM cannot run this, because "):
         said("jvm-only", rate, True)
     nested = BatchTable.build(batch.selectExpr("value", "array(value) AS list"), on="value")
-    with settings(spark, spark__bsjoin__runtime="jvm-only"):
+    with configured(spark, {"spark.bsjoin.runtime": "jvm-only"}):
         with pytest.raises(
             ArgumentError, match=r"because the column 'list' of type .* is not read"
         ):

@@ -22,8 +22,8 @@ from oracle import (
     rows_of_all,
     rows_of_spark,
 )
-from oracle import settings as spark_settings
 from pyspark.sql import SparkSession
+from sessions import configured
 from spark_samples import rows as rows_of_df
 
 import bsjoin
@@ -90,7 +90,7 @@ def test_nor_behind_a_stored_table_of_the_same_keys(spark: SparkSession, tmp_pat
     batch = pa.table({"k": pa.array([1, 5], pa.int32()), "t": ["a", "b"], "v": [10, 50]})
     stream = frame(spark, pa.table({"k": [1, 1 << 31, 5], "t": ["a", "a", "b"]}))
     source = Model(tmp_path, batch)
-    with spark_settings(spark, spark__bsjoin__runtime="python"):
+    with configured(spark, {"spark.bsjoin.runtime": "python"}):
         first = bsjoin.join(stream, frame(spark, batch), ["k", "t"], how="left")
         second = bsjoin.join(first, source, ["k", "t"], how="left", cache=ROOMY)
     assert rows_of_df(second) == [(1, "a", 10, 10), (5, "b", 50, 50), (1 << 31, "a", None, None)]
@@ -124,11 +124,9 @@ def test_nested_rows_come_back_as_they_are(spark: SparkSession, check: Check) ->
     fields, arrays = nested_columns(8)
     chosen = pa.array([0, 1, 2, 3, 3, 1, 0, 2], pa.int64())
     batch = pa.Table.from_arrays([chosen, *arrays], ["k", *(field.name for field in fields)])
-    with spark_settings(
-        spark,
-        spark__sql__session__timeZone="America/New_York",
-        spark__sql__execution__arrow__maxRecordsPerBatch="5",
-    ):
+    own = {"spark.sql.session.timeZone": "America/New_York"}
+    own["spark.sql.execution.arrow.maxRecordsPerBatch"] = "5"
+    with configured(spark, own):
         keys = [0, 3, None, 1, 9, 2, 2, 0, 1, 3, 9, 0]
         for cache in (ROOMY, A_ROW):
             check(rows_of(keys), batch, "k", cache, hows=["left"])

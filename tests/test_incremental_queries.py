@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from cache_runs import ROOMY, Run, figures, planes
 from cache_samples import Model, until
-from oracle import settings as spark_settings
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from sessions import configured
 from spark_samples import Feed, cycles, rows
 
 import bsjoin
@@ -28,7 +28,7 @@ def test_a_limit_takes_what_it_needs_and_leaves_the_cache_in_order(
     model = Model(tmp_path / "model", planes(range(100)))
     stream = spark.range(0, 1_000, 1, 2).selectExpr("id % 100 AS k", "id AS i")
     joined = bsjoin.join(stream, model, "k", cache=ROOMY)
-    with spark_settings(spark, spark__sql__execution__arrow__maxRecordsPerBatch="10"):
+    with configured(spark, {"spark.sql.execution.arrow.maxRecordsPerBatch": "10"}):
         assert len(joined.limit(3).collect()) == 3
         assert joined.take(1)[0]["v"] == "v1"
         assert not joined.where("k > 1000").take(1)
@@ -52,7 +52,7 @@ def test_workers_of_a_host_share_a_cache(spark: SparkSession, tmp_path: Path) ->
 
 @pytest.mark.long
 def test_joins_and_queries_with_equal_options_share_a_cache(
-    spark: SparkSession, feed: Feed, model: Model, tmp_path: Path
+    spark: SparkSession, feed: Feed, model: Model
 ) -> None:
     """A DataFrame that is used twice, one that is made again, one that two streams run."""
     for _ in range(2):

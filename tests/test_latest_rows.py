@@ -12,14 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from oracle import (
-    assert_same_rows,
-    right_rows,
-    rows_of_all,
-    settings,
-)
+from oracle import assert_same_rows, right_rows, rows_of_all
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 from spark_samples import Feed, rows
 from sqlite_files import in_sqlite
 
@@ -215,6 +211,6 @@ def test_unique_is_checked_of_what_is_kept(spark: SparkSession) -> None:
     assert BatchTable.build(source, on="k", latest_by="v", unique=True).stats().rows == 2
     with pytest.raises(bsjoin.errors.DuplicateKeyError):
         BatchTable.build(source, on="k", latest_by="v", keep=2, unique=True)
-    with settings(spark, spark__bsjoin__runtime="python"):
+    with configured(spark, {"spark.bsjoin.runtime": "python"}):
         table = BatchTable.build(source, on="k", latest_by="v")
         assert rows(table.join(spark.range(2).toDF("k"))) == [(0, 2), (1, 3)]

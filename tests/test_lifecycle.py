@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 import spark_samples
-from oracle import settings as spark_settings
 from pyspark.serializers import CloudPickleSerializer
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from sessions import configured
 from spark_samples import files, rows
 
 import bsjoin
@@ -105,8 +105,8 @@ def test_what_is_shipped_to_workers_is_small_and_holds_no_session(
     monkeypatch.setattr(job, "run_writer", seen_writer)
     many = table_of(spark, 1).withColumn("v", F.explode(F.sequence(F.lit(1), F.lit(70))))
     table = BatchTable.build(many, on="k", path=tmp_path / "t")
-    python = {"spark__bsjoin__runtime": "python", "spark__bsjoin__python__transfer": "keys"}
-    with spark_settings(spark, **python):
+    python = {"spark.bsjoin.runtime": "python", "spark.bsjoin.python.transfer": "keys"}
+    with configured(spark, python):
         table.join(stream)
         table.join(spark.readStream.format("rate").load(), {"value": "k"})
     assert {function.__name__ for function in shipped} >= {"write", "bsjoin_lookup"}

@@ -11,9 +11,8 @@ from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from oracle import rows_of_all
+from oracle import counted, rows_of_all
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
 from sessions import CODE, configured
@@ -150,11 +149,6 @@ def answer(
     return Counter((row[0], *row[len(stream.columns) :]) for row in rows)
 
 
-def rows_of(found: pa.Table) -> Counter[Row]:
-    """The rows of a result."""
-    return Counter(zip(*(column.to_pylist() for column in found.columns), strict=True))
-
-
 def held_against_a_loop(
     spark: SparkSession,
     name: str,
@@ -177,7 +171,7 @@ def held_against_a_loop(
             wanted[told] = answer(stream, table, on, how, when)
             assert how != "left" or any(n is not None for _, n in wanted[told]), told
     for told, found in rows_of_all(results).items():
-        got = rows_of(found)
+        got = counted(found)
         many, lacking = got - wanted[told], wanted[told] - got
         assert got == wanted[told], f"{told}: too many {many}, lacking {lacking}"
 
@@ -245,7 +239,7 @@ def test_an_infinite_width_is_no_limit_to_infinities_and_nan(
             for how in ({}, {"tolerance": math.inf}):
                 near = AsOf("p", "q", direction, n=9, **how)
                 results[near] = bsjoin.join(stream, table, [], when=near).select("s", "n")
-        found = {told: rows_of(one) for told, one in rows_of_all(results).items()}
+        found = {told: counted(one) for told, one in rows_of_all(results).items()}
     for told, one in wanted.items():
         assert found[told] == one, told
     for told, one in found.items():

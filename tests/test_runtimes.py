@@ -12,10 +12,10 @@ from weakref import WeakKeyDictionary, WeakSet
 
 import pytest
 from cache_samples import Model
-from oracle import settings as spark_settings
 from oracle import united
 from plain_joins import plan_of as plan
 from pyspark.sql import DataFrame, SparkSession
+from sessions import configured
 from spark_samples import Feed, cycles
 
 import bsjoin
@@ -25,8 +25,8 @@ from bsjoin.runtimes.jvm import attach
 from bsjoin.runtimes.jvm import jar as jars
 
 GENERATED = {
-    "spark__sql__codegen__factoryMode": "CODEGEN_ONLY",
-    "spark__sql__codegen__fallback": "false",
+    "spark.sql.codegen.factoryMode": "CODEGEN_ONLY",
+    "spark.sql.codegen.fallback": "false",
 }
 
 
@@ -45,7 +45,7 @@ def test_a_join_runs_in_the_jvm_unless_the_session_says_otherwise(
     table = BatchTable.build(people, on="k")
     answers = set()
     for setting, there in ((None, True), ("auto", True), ("jvm", True), (" Python", False)):
-        with spark_settings(spark, **({"spark__bsjoin__runtime": setting} if setting else {})):
+        with configured(spark, {"spark.bsjoin.runtime": setting} if setting else {}):
             joined = bsjoin.join(probes, table, "k")
         assert is_in_jvm(joined) == there
         answers.add(tuple(sorted(map(tuple, joined.collect()))))
@@ -59,7 +59,7 @@ def test_settings_and_versions_that_cannot_be_are_refused(
     spark: SparkSession, probes: DataFrame, people: DataFrame, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with (
-        spark_settings(spark, spark__bsjoin__runtime="jwm"),
+        configured(spark, {"spark.bsjoin.runtime": "jwm"}),
         pytest.raises(ArgumentError, match=r"spark.bsjoin.runtime='jwm' is not known.*'jvm'"),
     ):
         bsjoin.join(probes, people, "k")
@@ -67,20 +67,18 @@ def test_settings_and_versions_that_cannot_be_are_refused(
         monkeypatch.setattr(spark, "version", version)  # as a Connect server says it
         told = rf"needs Spark 4\.1 or.*upgrade Spark {version}"
         with (
-            spark_settings(spark, spark__bsjoin__runtime="jvm"),
+            configured(spark, {"spark.bsjoin.runtime": "jvm"}),
             pytest.raises(WorkerEnvironmentError, match=told),
         ):
             bsjoin.join(probes, people, "k")
     assert bsjoin.join(probes, people, "k").count() == 10
 
 
-def test_a_join_is_generated_code_in_every_thread_and_session(
-    spark: SparkSession, probes: DataFrame, people: DataFrame
-) -> None:
+def test_a_join_is_generated_code_in_every_thread_and_session(spark: SparkSession) -> None:
     """Spark compiles in the thread that runs a query: its class loader must have the functions."""
 
     def count(session: SparkSession) -> int:
-        with spark_settings(session, **GENERATED):
+        with configured(session, GENERATED):
             rows = session.range(-2, 12).withColumnRenamed("id", "k")
             table = session.range(10).selectExpr("id AS k", "concat('name ', id) AS name")
             joined = bsjoin.join(rows, table, "k")
@@ -143,7 +141,7 @@ def test_what_only_python_does_is_done_there_whatever_the_setting(
     spark: SparkSession, people: DataFrame, model: Model, feed: Feed
 ) -> None:
     nested = people.selectExpr("k", "array(k) AS list")
-    with spark_settings(spark, spark__bsjoin__runtime="jvm"):
+    with configured(spark, {"spark.bsjoin.runtime": "jvm"}):
         sourced = bsjoin.join(feed.stream, model, "k", cache=Incremental(max_rows=9), how="left")
         listed = bsjoin.join(sourced, nested, "k")
         joined = bsjoin.join(listed, people, "k", how="semi")
@@ -180,7 +178,7 @@ def test_a_range_join_is_generated_code(spark: SparkSession, types: list[str]) -
             counts.append(joined.where("p = q").selectExpr(f"'{name}' AS name"))
             # As texts "9" is above "10", and the interval from it is empty.
             wanted.add((name, 10 - (kind == "string")))
-    with spark_settings(spark, **GENERATED):
+    with configured(spark, GENERATED):
         found = united(counts)
         looked_up = re.findall(r"\*\(\d+\) BsjoinLookup", plan(found))
         assert len(looked_up) == len(counts)

@@ -16,13 +16,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from cache_samples import Model
-from oracle import HOWS, of_join_type, one_part, right_rows, rows_of_all, settings
+from oracle import HOWS, counted, of_join_type, one_part, right_rows, rows_of_all
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql import types as T  # noqa: N812
 from sessions import CODE, configured
 from test_asof_ties import CACHED, chosen
-from test_oracle_ranges import rows_of
 
 import bsjoin
 from bsjoin import AsOf, Band, BatchTable, Within
@@ -155,7 +154,7 @@ def test_binary_ends_are_subtracted_as_numbers(spark: SparkSession, tmp_path: Pa
         join = partial(bsjoin.join, stream, on="k", when=when, select=["n"])
         ours[closed, "cached"] = join(model, cache=CACHED)
         for runtime in ("jvm", "python"):
-            with settings(spark, spark__bsjoin__runtime=runtime):
+            with configured(spark, {"spark.bsjoin.runtime": runtime}):
                 ours[closed, runtime] = join(there)
         found = {}
         for s, point in enumerate(points):
@@ -235,10 +234,10 @@ def test_the_first_of_the_rows_that_pass(
                 there, options["cache"] = sources[kind], CACHED
             elif runtime == "jvm" and t == p:
                 there = table
-            with settings(spark, spark__bsjoin__runtime=runtime):
+            with configured(spark, {"spark.bsjoin.runtime": runtime}):
                 joined = bsjoin.join(stream, there, **options).select(*columns)
             joins[runtime][take, label, how] = joined
-    inner = {name: rows_of(found) for name, found in right_rows(pairs).items()}
+    inner = {name: counted(found) for name, found in right_rows(pairs).items()}
     for runtime, results in joins.items():
         with configured(spark, CODE[runtime]):
             answers = rows_of_all(results)
@@ -248,7 +247,7 @@ def test_the_first_of_the_rows_that_pass(
             wanted = of_join_type(how, pair, range(100))
             if how == "left":
                 wanted = Counter({(*row, row[1] is not None): n for row, n in wanted.items()})
-            got, told = rows_of(found), f"{runtime}, {take}, {label}, {how}"
+            got, told = counted(found), f"{runtime}, {take}, {label}, {how}"
             assert got == wanted, f"{told}: too many {got - wanted}, lacking {wanted - got}"
 
 

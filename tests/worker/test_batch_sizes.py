@@ -7,13 +7,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from stored_tables import put, store
+from test_full_cache import plan_of
 
-from bsjoin.plan import JoinPlan, StageColumn, StageJoin, StagePlan, StoredTable
+from bsjoin.plan import StageColumn, StageJoin, StagePlan
 from bsjoin.runtimes.python.worker import batch_sizes
 from bsjoin.runtimes.python.worker.batch_sizes import Cutter, together
 from bsjoin.runtimes.python.worker.chain import joined
 from bsjoin.runtimes.python.worker.chain_rows import Rows
-from bsjoin.storage import StorageLocation, versions
+from bsjoin.storage import StorageLocation
 
 KIB = 1 << 10
 
@@ -67,18 +68,7 @@ def test_a_join_of_large_texts_leaves_in_small_batches(tmp_path: Path) -> None:
     texts = pa.table({"v": [f"{n:04d}" * 256 for n in range(1000)]})
     put(location, store(location, [7] * 1000, texts), 1, 1)
     row_type = pa.struct([pa.field("c0", pa.string())])
-    plan = JoinPlan(
-        label="1:k",
-        how="left",
-        table=StoredTable(
-            location=location, epoch=1, version=1, keys=versions.latest(location).keys
-        ),
-        predicate=None,
-        columns=("v",),
-        shape="rows",
-        row_type=row_type,
-        reports=False,
-    )
+    plan = plan_of(location, "rows", columns=("v",), row_type=row_type, epoch=1)
     join = StageJoin(plan=plan, hash=StageColumn(None, 2), key=(), probes=(), clock=None)
     hashes = [7, 8] * 5
     stream = pa.record_batch({"n": range(10), "t": ["y" * 2 * KIB] * 10, "h": hashes})

@@ -18,7 +18,6 @@ from bsjoin.runtimes.python.worker import full_cache, row_refs
 from bsjoin.storage import KeyColumn, StorageLocation, versions
 from bsjoin.storage.versioned_folder import VersionedFolder
 
-ROOT = Path(__file__).resolve().parents[2]
 ROW = pa.struct([pa.field("c0", pa.string()), pa.field("c1", pa.int64())])
 NO_COLUMN = pa.struct([pa.field("none", pa.bool_())])
 
