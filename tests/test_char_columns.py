@@ -97,7 +97,7 @@ def test_a_key_of_several_columns_and_a_chain(tables: dict[str, DataFrame]) -> N
 
 @pytest.mark.long
 def test_one_column_is_compared_with_columns_of_several_lengths(
-    tables: dict[str, DataFrame]
+    tables: dict[str, DataFrame],
 ) -> None:
     """The joins of a chain do not take each other's values."""
     stream = tables["char(5)"].select("k", "n")
