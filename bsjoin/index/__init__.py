@@ -4,9 +4,9 @@ Pure numpy: independent of Spark, files and Arrow.
 """
 
 from bsjoin.index.aggregate_tree import AggregateTree, Part
+from bsjoin.index.arrays import Bools, Float64s, Int32s, Int64s
 from bsjoin.index.boxes import MOST_DIMENSIONS, BoxIndex, Sides, box_shares
-from bsjoin.index.checks import Bools, Int32s, Int64s
-from bsjoin.index.encoding import GREATEST, LEAST, Float64s, add_saturated, codes, floats, reach
+from bsjoin.index.encoding import GREATEST, LEAST, add_saturated, codes, floats, reach
 from bsjoin.index.first_of_each import each_in_order, first_of_each
 from bsjoin.index.hash import HashIndex, are_dense, dense_order, with_sentinel
 from bsjoin.index.integer_hash import hashes_of_integers, integers_of_hashes
