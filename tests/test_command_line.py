@@ -327,7 +327,7 @@ def test_what_cannot_be_built_or_estimated_is_a_line(
         (tmp_path / "missing", "PATH_NOT_FOUND"),
         (tmp_path / "empty", "UNABLE_TO_INFER_SCHEMA"),
         (tmp_path / "file", "Spark cannot read"),
-        ("memory://bucket/source", "Spark cannot read 'memory://bucket/source' as parquet"),
+        ("memory://bucket/source", "Spark cannot read 'memory://bucket/source' (--format=parquet)"),
         ("", "Spark cannot read"),
     ]
     for source, said in sources:

@@ -74,7 +74,8 @@ def _read(options: argparse.Namespace) -> DataFrame:
             return reader.table(options.source)
         return reader.format(options.format).load(options.source)
     except compat.failures() as error:
-        told = f"Spark cannot read {options.source!r} as {options.format}: {message_of(error)}"
+        what = f"{options.source!r} (--format={options.format})"
+        told = f"Spark cannot read {what}: {message_of(error)}"
         raise ArgumentError(_scrubbed(told, options)) from None
 
 

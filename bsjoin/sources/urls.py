@@ -43,7 +43,7 @@ def address_of(url: object, files: tuple[str, ...], servers: tuple[str, ...]) ->
     scheme, colon, rest = url.partition("://")
     name, _, driver = scheme.lower().partition("+")
     if not colon:
-        raise ArgumentError(f"url: a URL starts with its kind, one of {known}, as sqlite:///shop.db")
+        raise ArgumentError(f"url: it starts with its kind, one of {known}, as sqlite:///shop.db")
     if name not in (*files, *servers):
         raise ArgumentError(f"url: {name + '://'!r} is not known; there are {known}")
     if name in files:
