@@ -186,6 +186,12 @@ def test_code_that_a_sentence_begins_ends_in_its_paragraph() -> None:
         assert [part for part in text.split("\n\n") if part.count("`") % 2] == [], page
 
 
+def test_no_line_begins_with_the_comment_of_a_figure() -> None:
+    """Markdown ends a paragraph there, and takes the rest of the line for HTML."""
+    for page in PAGES:
+        assert re.findall(r"(?m)^ *<!-- (?:figure|inverse|spread):.*", text_of(page)) == [], page
+
+
 # -- docstrings ------------------------------------------------------------------------------------
 
 
