@@ -144,10 +144,10 @@ class Meter:
     """
 
     def __init__(
-        self, window_s: float = 30.0, *, limits: Limits = (),
-        backlog: Callable[[], float | None] | None = None,
-    ) -> None:  # fmt: skip
-        self._window_s, self.limits, self._backlog = number("window_s", window_s), limits, backlog
+        self, window_s: float = 30.0, *, backlog: Callable[[], float | None] | None = None
+    ) -> None:
+        self._window_s, self._backlog = number("window_s", window_s), backlog
+        self.limits: Limits = ()
         self._before: Progress | None = None
         self._heard_s, self._busy_s = 0.0, 0.0
         self._told: tuple[float, float] | None = None  # when the backlog was told, and what
