@@ -186,10 +186,12 @@ def test_code_that_a_sentence_begins_ends_in_its_paragraph() -> None:
         assert [part for part in text.split("\n\n") if part.count("`") % 2] == [], page
 
 
-def test_no_line_begins_with_the_comment_of_a_figure() -> None:
-    """Markdown ends a paragraph there, and takes the rest of the line for HTML."""
+def test_lines_begin_as_markdown_reads_them() -> None:
+    """A comment ends a paragraph, and a list directly behind a paragraph is more of that."""
     for page in PAGES:
-        assert re.findall(r"(?m)^ *<!-- (?:figure|inverse|spread):.*", text_of(page)) == [], page
+        text = re.sub(r"(?ms)^```.*?^```$", "", text_of(page))
+        assert re.findall(r"(?m)^ *<!-- (?:figure|inverse|spread):.*", text) == [], page
+        assert re.findall(r"(?m)^(?![-\s]|\d+\. ).+\n- .*", text) == [], page
 
 
 # -- docstrings ------------------------------------------------------------------------------------
