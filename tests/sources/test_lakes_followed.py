@@ -525,7 +525,7 @@ def test_a_column_that_is_renamed_gone_or_of_another_type_is_named(
     assert [read("k") for read in readers] == [["k"]] * 3
     assert readers[2]("kvn")  # always the same rows
     for table in cast:  # to the type that was given
-        assert not [*table._unlike(table.columns)]  # type: ignore[attr-defined]
+        assert not [*table._looks.unlike(table.columns)]
 
 
 def test_a_column_of_a_table_that_was_made_again_is_known_by_its_new_number(
@@ -536,12 +536,12 @@ def test_a_column_of_a_table_that_was_made_again_is_known_by_its_new_number(
     table = followed_table(None, source, ["k", "v"])  # type: ignore[arg-type]
     catalog.drop_table("shop.t")
     made = catalog.create_table("shop.t", pa.schema(list(NUMBERED.schema)[::-1]))
-    assert not [*table._unlike(table.columns)]  # type: ignore[attr-defined]
+    assert not [*table._looks.unlike(table.columns)]
     with made.update_schema() as update:
         update.rename_column("v", "w")
     with made.update_schema() as update:
         update.add_column("v", StringType())
-    assert [*table._unlike(table.columns)] == [("v", "is called 'w' now")]  # type: ignore[attr-defined]
+    assert [*table._looks.unlike(table.columns)] == [("v", "is called 'w' now")]
 
 
 @pytest.mark.long
