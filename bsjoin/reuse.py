@@ -184,10 +184,10 @@ class _Query:
 
     def end_others(self, wanted: PrivateTable) -> None:
         """Let go of tables that would be refreshed from other sources in the store of this one."""
+        store = wanted.options.store
+        its = None if store is None else StorageLocation.of(store)
         for kept in [one for one in self.tables if one.wanted.options.refresh is not None]:
-            stores = kept.wanted.options.store, wanted.options.store
-            is_its = None not in stores and str(stores[0]) == str(stores[1])
-            if is_its and not kept.wanted.reads_the_same(wanted):
+            if kept.location == its and not kept.wanted.reads_the_same(wanted):
                 self.tables.remove(kept)
                 kept.end()
 

@@ -228,16 +228,20 @@ def test_a_store_that_others_write_to_is_as_each_join_wants_it(
     declared = BatchTable.build(files, on="k", path=tmp_path / "declared", unique=True)
     more = spark.createDataFrame([(2, 20, "new")], "k long, v long, w string")
     version, found = declared.apply(more, merge_schema=True), []
+    spellings = {2: tmp_path / "refreshed", 3: f"file://{tmp_path}/refreshed/"}
 
     def call(batch: DataFrame, number: int) -> None:
         for v in (2, 3):
             table = spark.range(3).selectExpr("id AS k", f"id * {v} AS v")
             found.append(rows(bsjoin.join(batch, table, "k", cache=Full(store=tmp_path / "both"))))
+            # Two spellings of one folder, which threads refresh.
+            cache = Full(store=spellings[v], refresh="1 hour")
+            found.append(rows(bsjoin.join(batch, table, "k", cache=cache)))
         joined = bsjoin.join(batch, files, "k", cache=Full(store=tmp_path / "declared"))
         found.append(rows(joined))
 
     run(spark, tmp_path, call, 2)
-    assert found == [[(1, 2), (2, 4)], [(1, 3), (2, 6)], [(1, 10), (2, 20)]] * 2
+    assert found == [*[[(1, 2), (2, 4)]] * 2, *[[(1, 3), (2, 6)]] * 2, [(1, 10), (2, 20)]] * 2
     # Without unique= and the added column the join takes neither from the table.
     assert (declared.version, declared.columns) == (version, ["k", "v", "w"])
 
