@@ -172,7 +172,7 @@ def _cycles(table: BatchTable, placement: Placement) -> Running:
     def run(rows: DataFrame, number: int) -> tuple[Answer, list[PlacementResult]]:
         found.clear()
         cycles(_keyed(rows), number)
-        last = cycles._placing._loop.last
+        last = cycles._placing.loop.last
         return found[0], [] if last is None else [last]
 
     return run
