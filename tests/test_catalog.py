@@ -453,10 +453,13 @@ class TestRefusals:
     """What cannot be done is an error that says why."""
 
     def test_nothing_is_written(
-        self, spark: SparkSession, table: BatchTable, customers: str
+        self, spark: SparkSession, table: BatchTable, customers: str, tmp_path: Path
     ) -> None:
         df = table_of(spark, 2)
+        spark.conf.set("spark.bsjoin.table.gone", str(tmp_path / "nothing"))
+        spark.sql("DROP TABLE IF EXISTS bsjoin.gone")
         statements = (
+            "CREATE TABLE IF NOT EXISTS bsjoin.gone (k int)",
             "INSERT INTO bsjoin.customers VALUES (1, 2)",
             "INSERT OVERWRITE bsjoin.customers SELECT 1, 2",
             "CREATE TABLE bsjoin.new (k int)",
@@ -475,7 +478,7 @@ class TestRefusals:
         ):
             with pytest.raises(UnsupportedOperationException, match=r"BatchTable\.build") as error:
                 write()
-            named = ("'customers'", "'new'", table.path)
+            named = ("'customers'", "'new'", "'gone'", table.path)
             assert any(name in str(error.value) for name in named)
         assert table.version == 1
         assert spark.table(customers).count() == 4

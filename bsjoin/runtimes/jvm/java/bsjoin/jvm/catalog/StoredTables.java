@@ -64,7 +64,14 @@ public abstract class StoredTables implements TableCatalog {
 
   @Override
   public boolean tableExists(Identifier identifier) {
-    return path(identifier, SessionSettings.all()) != null;
+    try {
+      return loadTable(identifier) != null;
+    } catch (Exception e) {
+      if (e instanceof AnalysisException) { // that there is none, which loadTable does not declare
+        return false;
+      }
+      throw e;
+    }
   }
 
   private static StoredTable loaded(
