@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,38 @@ def test_a_table_that_is_built_again_is_never_mixed_up(
     BatchTable.build(table_of(spark, 5), on="k", path=url)
     refused(joined.limit(9), "VersionNotFoundError", "built again", url)
     assert {row["v"] for row in keys.join(table.to_df(spark), "k").collect()} == {5}
+
+
+def test_the_sessions_of_connect_share_what_does_not_end(
+    spark: SparkSession, table: BatchTable
+) -> None:
+    """A process and threads. Each session loads its own copy of the jar, as a class loader here."""
+    vm: Any = spark._jvm
+
+    def array(of: Any, *values: Any) -> Any:
+        made = spark.sparkContext._gateway.new_array(of, len(values))
+        for place, value in enumerate(values):
+            made[place] = value
+        return made
+
+    jar = array(vm.java.net.URL, vm.java.io.File(bsjoin.jar()).toURI().toURL())
+    ours = vm.java.lang.Thread.currentThread().getContextClassLoader()
+    types = (vm.java.lang.Class.forName(f"java.{name}") for name in ("lang.String", "util.List"))
+    given, python = array(vm.java.lang.Class, *types), vm.java.util.ArrayList()
+    python.add(sys.executable)
+    seen = []
+    for loader in (ours, vm.org.apache.spark.util.ChildFirstURLClassLoader(jar, ours)):
+        of_table = vm.java.lang.Class.forName("bsjoin.jvm.storage.Table", True, loader)
+        newest = of_table.getMethod("newest", given)
+        newest.invoke(None, array(vm.java.lang.Object, table.path, python))
+        poller = vm.java.lang.Class.forName("bsjoin.jvm.storage.VersionPoller", True, loader)
+        thread = poller.getDeclaredField("REMOTE")
+        thread.setAccessible(True)
+        shared = services(process(spark)), vm.java.lang.System.identityHashCode(thread.get(None))
+        seen.append((of_table.hashCode(), shared))
+    assert seen[0][0] != seen[1][0]
+    assert seen[0][1] == seen[1][1]
+    assert seen[0][1][0]
 
 
 def test_a_python_that_does_not_run_or_is_not_known(

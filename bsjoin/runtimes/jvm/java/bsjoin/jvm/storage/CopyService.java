@@ -7,7 +7,6 @@ import java.io.File;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Paths;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.TimeUnit;
@@ -15,7 +14,8 @@ import org.apache.spark.SparkEnv;
 
 /**
  * The Python process that copies files of remote tables to this host, started at its first use; see
- * {@code bsjoin/runtimes/python/worker/copy_service.py}. It ends with this process.
+ * {@code bsjoin/runtimes/python/worker/copy_service.py}. It ends with this process. Under Spark Connect
+ * each session loads its own copy of this class: all of them use one process.
  */
 public final class CopyService {
   static final ObjectMapper JSON = new ObjectMapper();
@@ -23,20 +23,17 @@ public final class CopyService {
   private static final String MODULE = "bsjoin.runtimes.python.worker.copy_service";
   private static final String EXECUTOR_ENV = "spark.executorEnv.";
   private static final String PYTHONPATH = "PYTHONPATH";
-  private static final Map<List<String>, CopyService> SERVICES = new HashMap<>();
+  private static final String PLACE = "bsjoin.copies."; // among the properties of the JVM
 
   private final List<String> commands;
-  private Process process;
-
-  private CopyService(List<String> commands) {
-    this.commands = commands;
-  }
+  private final Process[] process; // null if it does not run; guarded by the array
 
   /** The service of a Python; the commands after the first are for where that is not there. */
-  static CopyService of(List<String> commands) {
-    synchronized (SERVICES) {
-      return SERVICES.computeIfAbsent(commands, CopyService::new);
-    }
+  CopyService(List<String> commands) {
+    this.commands = commands;
+    process =
+        (Process[])
+            System.getProperties().computeIfAbsent(PLACE + commands, any -> new Process[1]);
   }
 
   /**
@@ -44,22 +41,24 @@ public final class CopyService {
    *
    * @throws IllegalStateException the request has failed: the error is that of Python
    */
-  synchronized JsonNode ask(JsonNode request) {
+  JsonNode ask(JsonNode request) {
     JsonNode answer;
-    try {
-      answer = exchanged(request);
-    } catch (IOException first) {
-      stop();
+    synchronized (process) {
       try {
         answer = exchanged(request);
-      } catch (IOException e) {
-        throw TableError.of(
-            "WorkerEnvironmentError",
-            "the Python process that copies the table in '" + request.path("url").asText()
-                + "' to this host does not run: " + e.getMessage() + stop()
-                + ". The executor's log has its messages. All machines need a Python with the same "
-                + "bsjoin as the driver: name it by PYSPARK_PYTHON, or set "
-                + "spark.bsjoin.runtime=python");
+      } catch (IOException first) {
+        stop();
+        try {
+          answer = exchanged(request);
+        } catch (IOException e) {
+          throw TableError.of(
+              "WorkerEnvironmentError",
+              "the Python process that copies the table in '" + request.path("url").asText()
+                  + "' to this host does not run: " + e.getMessage() + stop()
+                  + ". The executor's log has its messages. All machines need a Python with the same "
+                  + "bsjoin as the driver: name it by PYSPARK_PYTHON, or set "
+                  + "spark.bsjoin.runtime=python");
+        }
       }
     }
     if (answer.has("error")) {
@@ -69,18 +68,20 @@ public final class CopyService {
   }
 
   /** Map a copy, before the next request removes its link. */
-  synchronized Mapping map(JsonNode request, String name, long size) throws IOException {
-    return Mapping.of(Paths.get(ask(request).path("path").asText()), name, size);
+  Mapping map(JsonNode request, String name, long size) throws IOException {
+    synchronized (process) {
+      return Mapping.of(Paths.get(ask(request).path("path").asText()), name, size);
+    }
   }
 
   private JsonNode exchanged(JsonNode request) throws IOException {
-    if (process == null) {
+    if (process[0] == null) {
       start();
     }
-    BufferedWriter requests = process.outputWriter(StandardCharsets.UTF_8);
+    BufferedWriter requests = process[0].outputWriter(StandardCharsets.UTF_8);
     requests.write(request + "\n");
     requests.flush();
-    String answer = process.inputReader(StandardCharsets.UTF_8).readLine();
+    String answer = process[0].inputReader(StandardCharsets.UTF_8).readLine();
     if (answer == null) {
       throw new IOException("it has ended");
     }
@@ -94,7 +95,7 @@ public final class CopyService {
       builder.redirectError(ProcessBuilder.Redirect.INHERIT);
       addEnvironment(builder.environment());
       try {
-        process = builder.start();
+        process[0] = builder.start();
         return;
       } catch (IOException e) {
         failure = e;
@@ -123,11 +124,11 @@ public final class CopyService {
 
   /** End the process; with which code it has ended, for an error. */
   private String stop() {
-    if (process == null) {
+    if (process[0] == null) {
       return "";
     }
-    Process ended = process;
-    process = null;
+    Process ended = process[0];
+    process[0] = null;
     try {
       ended.getOutputStream().close();
     } catch (IOException e) {

@@ -68,12 +68,7 @@ public abstract class Storage {
     return "the file '" + file + "' of the table in '" + name + "'";
   }
 
-  /**
-   * The names of the files in a folder; none if that is not there.
-   *
-   * @param what an error calls them
-   * @param where they are, for an error
-   */
+  /** The names of the files in a folder, none if that is not there; the texts are for an error. */
   public static List<String> list(Path folder, String what, String where) {
     try (Stream<Path> entries = Files.list(folder)) {
       return entries.map(entry -> entry.getFileName().toString()).toList();
@@ -144,17 +139,16 @@ public abstract class Storage {
       try {
         return Mapping.of(checkedInside(file.name()), nameOf(file.name()), file.size());
       } catch (NoSuchFileException e) {
-        throw TableError.missing(nameOf(file.name()));
+        throw TableError.of(
+            "DamagedTableError",
+            nameOf(file.name()) + " is missing; was the version vacuumed while it was in use? Build "
+                + "the table again");
       } catch (IOException e) {
         throw TableError.inaccessible("read '" + file.name() + "'", name, e);
       }
     }
 
-    /**
-     * Refuse a file that leads out of the table's folder, and one that is a pipe, say.
-     *
-     * @throws IOException it is not there, or is a folder
-     */
+    /** Refuse a file that leads out of the table's folder, and one that is a pipe, say. */
     private Path checkedInside(String name) throws IOException {
       Path file = folder.resolve(name);
       Path real = file.toRealPath();
@@ -187,7 +181,7 @@ public abstract class Storage {
 
     Remote(String url, List<String> python) {
       super(url);
-      service = CopyService.of(python);
+      service = new CopyService(python);
     }
 
     @Override

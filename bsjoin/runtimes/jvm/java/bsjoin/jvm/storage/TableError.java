@@ -27,12 +27,7 @@ public final class TableError {
     return of("DamagedTableError", file + " is damaged (" + reason + "); build the table again");
   }
 
-  /**
-   * A table was built again at its path, and a version is not the one that a query has.
-   *
-   * @param made what the query was with that one: analysed, or planned
-   * @param advice what to do
-   */
+  /** A table was built again at its path: a version is not the one that a query was made with. */
   public static IllegalStateException builtAgain(int version, String table, String made, String advice) {
     return of(
         "VersionNotFoundError",
@@ -40,19 +35,7 @@ public final class TableError {
             + made + " with: the table was built again. " + advice);
   }
 
-  static IllegalStateException missing(String file) {
-    return of(
-        "DamagedTableError",
-        file + " is missing; was the version vacuumed while it was in use? Build the table again");
-  }
-
-  /**
-   * A file or folder of a table is there, or may be, and cannot be used.
-   *
-   * @param doing what was tried
-   * @param table the table's folder or URL
-   * @param error why it failed
-   */
+  /** A file or folder of a table is there, or may be, and cannot be used. */
   public static IllegalStateException inaccessible(String doing, String table, IOException error) {
     String reason = error.getMessage();
     if (error instanceof AccessDeniedException) {

@@ -14,8 +14,8 @@ import java.util.concurrent.TimeUnit;
 public final class VersionPoller {
   private static final int FAILURES = 3; // in a row: one may be a folder that is being written
   // A download keeps no table in a folder of this host waiting.
-  private static final ScheduledExecutorService LOCAL = thread();
-  private static final ScheduledExecutorService REMOTE = thread();
+  private static final ScheduledExecutorService LOCAL = thread("local");
+  private static final ScheduledExecutorService REMOTE = thread("remote");
 
   final Table table;
   private volatile RuntimeException failure;
@@ -88,12 +88,18 @@ public final class VersionPoller {
     return System.currentTimeMillis() * 1000;
   }
 
-  private static ScheduledExecutorService thread() {
-    return Executors.newSingleThreadScheduledExecutor(
-        work -> {
-          Thread thread = new Thread(work, "bsjoin-versions");
-          thread.setDaemon(true);
-          return thread;
-        });
+  /** One for all copies of this class that the sessions of Spark Connect load: it never ends. */
+  private static ScheduledExecutorService thread(String name) {
+    return (ScheduledExecutorService)
+        System.getProperties()
+            .computeIfAbsent(
+                "bsjoin.versions." + name,
+                place ->
+                    Executors.newSingleThreadScheduledExecutor(
+                        work -> {
+                          Thread thread = new Thread(work, "bsjoin-versions");
+                          thread.setDaemon(true);
+                          return thread;
+                        }));
   }
 }
