@@ -81,7 +81,7 @@ LAYER_MUTANTS = [
         ("JVM: integers are told by their hashes", _BITS,
          "mixed(areIntegers ? segment.key(row) : segment.hash(row))", "mixed(segment.hash(row))"),
         ("JVM: below a layer nothing has the hash of another key", _VERSION,
-         "return below == MISSING ? inBase(hash) : below;", "return below;"),
+         "return below == MISSING ? inBase(hash, hash) : below;", "return below;"),
         ("JVM: of the keys of one hash the first is hidden in scans", _VERSION,
          "while (at >= 0 && !below.hasKeyOf(at, segment, row)) {\n      at = below.next(at, hash);",
          "while (at >= 0 && at < 0) {\n      at = below.next(at, hash);"),

@@ -8,7 +8,6 @@ import bsjoin.jvm.storage.StoredVersion;
 import bsjoin.jvm.storage.TableError;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import java.util.OptionalLong;
 import java.util.Set;
@@ -46,7 +45,7 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
 
   /** All rows, for a join that checks the columns by itself. */
   public static StoredScan unchecked(StoredTable table, StructType columns) {
-    return new StoredScan(table, columns, Collections.emptyList());
+    return new StoredScan(table, columns, List.of());
   }
 
   private static StoredScan of(StoredTable table, StructType columns, List<Predicate> filters) {
@@ -91,7 +90,7 @@ public final class StoredScan implements Scan, Batch, SupportsReportStatistics {
       implements ScanBuilder, SupportsPushDownRequiredColumns, SupportsPushDownV2Filters {
     private final StoredTable table;
     private StructType columns;
-    private List<Predicate> filters = Collections.emptyList();
+    private List<Predicate> filters = List.of();
 
     Builder(StoredTable table, StructType columns) {
       this.table = table;

@@ -50,11 +50,6 @@ public final class CollationFunction extends Function<byte[]> {
   }
 
   @Override
-  public String canonicalName() {
-    return super.canonicalName() + " " + type.collationId();
-  }
-
-  @Override
   public boolean isResultNullable() {
     return true;
   }
@@ -71,17 +66,5 @@ public final class CollationFunction extends Function<byte[]> {
   @Override
   public byte[] produceResult(InternalRow arguments) {
     return invoke(arguments.isNullAt(0) ? null : arguments.getUTF8String(0));
-  }
-
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof CollationFunction that
-        && that.function.equals(function)
-        && that.type.equals(type);
-  }
-
-  @Override
-  public int hashCode() {
-    return function.hashCode() + 31 * type.hashCode();
   }
 }

@@ -62,14 +62,4 @@ public final class NetworkBound extends Function<byte[]> {
     }
     return found;
   }
-
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof NetworkBound that && that.function.equals(function);
-  }
-
-  @Override
-  public int hashCode() {
-    return function.hashCode();
-  }
 }

@@ -50,7 +50,7 @@ public final class Aggregate implements Serializable {
   }
 
   /**
-   * Whether it is null; if not, it is what the getters return then.
+   * Whether it is null; if not, it is what one of the getters returns then.
    *
    * @param reference the first of the rows; negative if there is none
    * @param rows how many
@@ -118,33 +118,17 @@ public final class Aggregate implements Serializable {
     }
   }
 
-  // One for each type of Java that a value may have.
+  // What it is: one of these, as its type is.
 
-  public byte getByte() {
-    return (byte) whole;
-  }
-
-  public short getShort() {
-    return (short) whole;
-  }
-
-  public int getInt() {
-    return (int) whole;
-  }
-
-  public long getLong() {
+  public long whole() {
     return whole;
   }
 
-  public float getFloat() {
-    return (float) number;
-  }
-
-  public double getDouble() {
+  public double number() {
     return number;
   }
 
-  public Decimal getDecimal() {
+  public Decimal decimal() {
     return decimal;
   }
 }

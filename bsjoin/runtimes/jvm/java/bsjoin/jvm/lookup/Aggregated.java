@@ -2,13 +2,16 @@ package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.spark.OwnExpression;
 import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.storage.Types;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeGenerator;
 import org.apache.spark.sql.catalyst.expressions.codegen.CodegenContext;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
-import org.apache.spark.sql.catalyst.expressions.codegen.FalseLiteral$;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.DecimalType;
+import org.apache.spark.sql.types.DoubleType;
+import org.apache.spark.sql.types.FloatType;
 import scala.collection.immutable.IndexedSeq;
 
 /** An {@link Aggregate} of a column of a stored table, over rows that follow each other. */
@@ -49,18 +52,11 @@ public final class Aggregated extends OwnExpression {
         context.addMutableState(
             name, "aggregate",
             Scala.function(state -> state + " = " + object + ".open();"), true, true);
-    String java = CodeGenerator.javaType(type);
-    String get = aggregate + ".get" + getter(java) + "()";
+    String getter = isDecimal() ? "decimal" : Types.isFloating(type) ? "number" : "whole";
+    String get = "(" + CodeGenerator.javaType(type) + ") " + aggregate + "." + getter + "()";
     String isNull = aggregate + ".isNull(" + opened + ", " + row.value() + ", " + rows.value() + ")";
-    String text = row.code().toString() + rows.code();
-    if (!nullable()) {
-      text += isNull + ";\n" + java + " " + code.value() + " = " + get + ";\n";
-      return new ExprCode(Read.block(text), FalseLiteral$.MODULE$, code.value());
-    }
-    String none = CodeGenerator.defaultValue(type, false);
-    text += "boolean " + code.isNull() + " = " + isNull + ";\n" + java + " " + code.value() + " = "
-        + code.isNull() + " ? " + none + " : " + get + ";\n";
-    return code.copy(Read.block(text), code.isNull(), code.value());
+    String text = row.code().toString() + rows.code() + (nullable() ? "" : isNull + ";\n");
+    return Read.value(code, type, text, nullable() ? isNull : null, get);
   }
 
   /** What reads the column at the ends of many runs before. */
@@ -68,8 +64,8 @@ public final class Aggregated extends OwnExpression {
     return new RunAhead(columns.open(), number);
   }
 
-  private static String getter(String java) {
-    return Character.toUpperCase(java.charAt(0)) + java.substring(1);
+  private boolean isDecimal() {
+    return type instanceof DecimalType;
   }
 
   private transient Columns open;
@@ -86,15 +82,10 @@ public final class Aggregated extends OwnExpression {
     if (isNull) {
       return null;
     }
-    return switch (getter(CodeGenerator.javaType(type))) {
-      case "Byte" -> opened.getByte();
-      case "Short" -> opened.getShort();
-      case "Int" -> opened.getInt();
-      case "Long" -> opened.getLong();
-      case "Float" -> opened.getFloat();
-      case "Double" -> opened.getDouble();
-      default -> opened.getDecimal();
-    };
+    return isDecimal() ? opened.decimal()
+        : type instanceof FloatType ? (Object) (float) opened.number()
+        : type instanceof DoubleType ? opened.number()
+        : Types.literal(opened.whole(), type).value();
   }
 
   @Override

@@ -53,9 +53,9 @@ public final class Bound extends OwnExpression implements ConditionalExpression 
   public static boolean isSafe(Expression value) {
     return value instanceof AttributeReference
         || value instanceof Literal
-        || value instanceof Cast
-            && Types.isWider(value.dataType(), ((Cast) value).child().dataType())
-            && isSafe(((Cast) value).child());
+        || value instanceof Cast cast
+            && Types.isWider(cast.dataType(), cast.child().dataType())
+            && isSafe(cast.child());
   }
 
   Expression value() {

@@ -3,7 +3,6 @@ package bsjoin.jvm.lookup;
 import bsjoin.jvm.storage.Boxes;
 import bsjoin.jvm.storage.Points;
 import bsjoin.jvm.storage.Segment;
-import bsjoin.jvm.storage.Version;
 import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
@@ -26,13 +25,10 @@ public final class BoxFinder extends RangeFinder {
   private transient Segment looked; // whether it is searched by its boxes
   private transient boolean isBoxed;
   private transient Boxes boxes; // null: the first range is searched
-  private transient int begin; // of the key
-  private transient int stop; // one past its last row
   private transient int top; // the level on which the walk began
   private transient int level; // of the walk
   private transient int other; // the next row to look at of those that are in no box
   private transient int otherStop;
-  private transient long key; // the reference of the row 0
 
   /**
    * Boxes of a table; for the other arguments see {@link RangeFinder}.
@@ -57,14 +53,7 @@ public final class BoxFinder extends RangeFinder {
     return -1;
   }
 
-  /**
-   * The first row by two ranges.
-   *
-   * @param search the key
-   * @param low the least code of a point or start in the first range
-   * @param high the greatest code
-   * @param last the least last code of an interval
-   */
+  /** The first row by two ranges: as {@link RangeFinder} by each of them. */
   public long first(
       long search, long low, long high, long last, long low1, long high1, long last1) {
     bound(0, low, high, last);
@@ -120,19 +109,17 @@ public final class BoxFinder extends RangeFinder {
       return first(found, segment, least, most, last);
     }
     boxes = segment.boxes;
-    begin = Version.row(found);
-    stop = segment.end(begin);
-    key = found - begin;
+    begin(found, segment);
     level = 0;
-    while (level < boxes.height() - 1 && block(begin) != block(stop - 1)) {
+    while (level < boxes.height() - 1 && block(begin) != block(end - 1)) {
       level++;
     }
     top = level;
     visit(block(begin));
     other = otherStop = 0;
-    if (withOthers && boxes.nextWithout(begin, stop) >= 0) {
-      other = segment.points().notBelow(least, begin, stop);
-      otherStop = segment.points().above(most, begin, stop);
+    if (withOthers && boxes.nextWithout(begin, end) >= 0) {
+      other = segment.points().notBelow(least, begin, end);
+      otherStop = segment.points().above(most, begin, end);
     }
     return next();
   }
@@ -158,7 +145,7 @@ public final class BoxFinder extends RangeFinder {
   private void visit(int block) {
     int shift = Boxes.BITS * level;
     int first = (begin >> shift) - (block << Boxes.BITS);
-    int last = (stop - 1 >> shift) - (block << Boxes.BITS);
+    int last = (end - 1 >> shift) - (block << Boxes.BITS);
     int met = boxes.met(level, block, low, high);
     met &= first > 0 ? -1 << first : -1;
     met &= last < 31 ? (2 << last) - 1 : -1;

@@ -2,13 +2,9 @@ package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.storage.Code;
 import bsjoin.jvm.storage.Intervals;
-import bsjoin.jvm.storage.Points;
-import bsjoin.jvm.storage.Ranks;
 import bsjoin.jvm.storage.Segment;
-import bsjoin.jvm.storage.Version;
 import java.util.Arrays;
 import java.util.PriorityQueue;
-import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
  * Finds of the intervals of a key that contain a point the one that a join takes: {@code
@@ -18,19 +14,14 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * <p>Where a join has more conditions, the next ones in the same order follow, until one fulfils
  * them. They are put in order only when the first one does not.
  */
-public final class ChosenFinder extends Finder {
+public final class ChosenFinder extends BoundsFinder {
   private final boolean isLatest; // the one that starts last
   private final boolean isEarliest; // the one that ends first
   private final boolean isShortest;
   private final boolean floating; // codes are those of doubles
   private final boolean isClosed; // ends belong to the intervals
   private final int most; // rows that are found
-  private transient Points points;
   private transient Intervals intervals;
-  private transient Ranks ranks; // null if codes are no ranks
-  private transient long key; // the reference of the row 0
-  private transient int begin; // of the key's rows
-  private transient int end;
   private transient int stop; // one past the last row that may be found
   private transient long least; // of the last codes
   private transient int row; // that was found last
@@ -57,36 +48,9 @@ public final class ChosenFinder extends Finder {
     return Math.min(most, super.most());
   }
 
-  /**
-   * The first row.
-   *
-   * @param search the key
-   * @param low the least code of a start: any
-   * @param high the greatest code
-   * @param last the least last code of an interval
-   */
-  public long first(long search, long low, long high, long last) {
-    long found = firstOfKey(search);
-    return found < 0 ? NONE : first(found, version().segment(found), high, last);
-  }
-
-  /** The same of bounds that are ranks: see {@link RankBound}. */
-  public long first(long search, byte[] low, byte[] high, byte[] last) {
-    long found = firstOfKey(search);
-    if (found < 0) {
-      return NONE;
-    }
-    Segment segment = version().segment(found);
-    ranks = segment.ranks();
-    return first(found, segment, code(high, segment), code(last, segment));
-  }
-
-  private long first(long found, Segment segment, long high, long last) {
-    points = segment.points();
+  @Override
+  long bounded(Segment segment, long low, long high, long last) {
     intervals = segment.intervals();
-    begin = Version.row(found);
-    end = segment.end(begin);
-    key = found - begin;
     stop = points.above(high, begin, end);
     least = last;
     rest = null;
@@ -173,15 +137,5 @@ public final class ChosenFinder extends Finder {
   /** The code of a length, which is computed in double. */
   private long length(long start, long last) {
     return Code.of(Code.toDouble(isClosed ? last : last + 1) - Code.toDouble(start));
-  }
-
-  @Override
-  long first(InternalRow arguments) {
-    return isRanked()
-        ? first(
-            arguments.getLong(0), bound(arguments, 0), bound(arguments, 1), bound(arguments, 2))
-        : first(
-            arguments.getLong(0), argument(arguments, 0), argument(arguments, 1),
-            argument(arguments, 2));
   }
 }

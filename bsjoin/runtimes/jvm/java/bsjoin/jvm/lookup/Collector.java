@@ -1,6 +1,7 @@
 package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.storage.Column;
+import bsjoin.jvm.storage.Version;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
@@ -10,7 +11,6 @@ import org.apache.spark.sql.catalyst.util.GenericArrayData;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.vectorized.ColumnarArray;
 
 /**
  * Puts all rows that a finder finds into one array of structs, in their order. It is empty without any.
@@ -22,7 +22,6 @@ public final class Collector implements Serializable {
 
   private final Columns columns;
   private final StructType row; // its fields are the columns, in their order
-  private transient DataType[] types;
 
   public Collector(Columns columns, StructType row) {
     this.columns = columns;
@@ -35,20 +34,10 @@ public final class Collector implements Serializable {
 
   /** One for an iterator. */
   public Collector open() {
-    Collector opened = new Collector(columns.open(), row);
-    opened.types = new DataType[row.length()];
-    for (int i = 0; i < opened.types.length; i++) {
-      opened.types[i] = row.fields()[i].dataType();
-    }
-    return opened;
+    return new Collector(columns.open(), row);
   }
 
-  /**
-   * The array of a row of the stream.
-   *
-   * @param finder has found the first row
-   * @param first its reference; negative if there is none
-   */
+  /** The array of a row of the stream, whose first match the finder has found; negative for none. */
   public ArrayData all(Finder finder, long first) {
     if (first < 0) {
       return NONE;
@@ -61,12 +50,10 @@ public final class Collector implements Serializable {
   }
 
   private GenericInternalRow row(long reference) {
-    Object[] values = new Object[types.length];
-    int at = Columns.row(reference);
+    Object[] values = new Object[row.length()];
     for (int i = 0; i < values.length; i++) {
       Column column = columns.column(i, reference);
-      boolean isNull = column == null || column.isNullAt(at);
-      values[i] = isNull ? null : new ColumnarArray(column, at, 1).get(0, types[i]);
+      values[i] = column == null ? null : column.value(Version.row(reference));
     }
     return new GenericInternalRow(values);
   }

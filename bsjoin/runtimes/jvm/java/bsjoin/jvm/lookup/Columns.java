@@ -102,11 +102,6 @@ public final class Columns implements Serializable {
     return names.stream().mapToInt(manifest::place).toArray();
   }
 
-  /** The row of a reference in its segment. */
-  public static int row(long reference) {
-    return Version.row(reference);
-  }
-
   @Override
   public boolean equals(Object other) {
     return other instanceof Columns that

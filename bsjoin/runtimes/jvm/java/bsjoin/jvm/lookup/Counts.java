@@ -81,14 +81,9 @@ public final class Counts implements Serializable {
     }
   }
 
-  /** What was counted, by the names of the metrics; without the version. */
-  Map<String, Long> values() {
-    long[] sums = reports.sums(NAMES.length);
-    Map<String, Long> all = new LinkedHashMap<>();
-    for (int i = 0; i < NAMES.length; i++) {
-      all.put(NAMES[i], sums[i]);
-    }
-    return all;
+  /** What was counted, as the names of the metrics are; without the version. */
+  long[] sums() {
+    return reports.sums(NAMES.length);
   }
 
   Map<String, SQLMetric> metrics() {

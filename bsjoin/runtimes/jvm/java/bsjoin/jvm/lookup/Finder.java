@@ -10,12 +10,9 @@ import bsjoin.jvm.storage.Version;
 import java.io.Serializable;
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
-import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DecimalType;
 import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StringType;
-import org.apache.spark.unsafe.types.UTF8String;
 
 /**
  * Finds the rows of a stored table that may match a row of the stream.
@@ -30,7 +27,7 @@ import org.apache.spark.unsafe.types.UTF8String;
  *   for (long found = finder.first(search, ...); found >= 0; found = finder.next())
  * </pre>
  *
- * <p>A class is {@code public} and declares {@code public long first(long search, ...)}, whose
+ * <p>A class is {@code public} and has {@code public long first(long search, ...)}, whose
  * further arguments have the Java types of the search. None of them is ever null: a
  * row of the stream with a null argument has no match. A finder may return rows that do not match
  * only if the condition in question stays in {@link bsjoin.jvm.planner.Search#residual}.
@@ -253,17 +250,10 @@ public abstract class Finder implements Serializable, Cloneable {
     int row = Version.row(reference);
     for (int i = 0; i < compared.length; i++) {
       Column stored = segment.column(i);
-      boolean same;
-      if (compared[i] instanceof LongType) {
-        same = stored.getLong(row) == numbers[i];
-      } else if (compared[i] instanceof StringType) {
-        same = stored.equalsText(row, (UTF8String) objects[i]);
-      } else if (compared[i] instanceof BinaryType) {
-        same = stored.equalsBinary(row, (byte[]) objects[i]);
-      } else {
-        DecimalType type = (DecimalType) compared[i];
-        same = stored.getDecimal(row, type.precision(), type.scale()).equals(objects[i]);
-      }
+      boolean same =
+          compared[i] instanceof LongType
+              ? stored.getLong(row) == numbers[i]
+              : stored.is(row, objects[i]);
       if (!same) {
         return false;
       }

@@ -53,15 +53,10 @@ public enum JoinKind {
     if (!tableIsRight) {
       return null;
     }
-    if (type == LeftOuter$.MODULE$) {
-      return OUTER;
-    }
-    if (type == LeftSemi$.MODULE$) {
-      return SEMI;
-    }
-    if (type == LeftAnti$.MODULE$) {
-      return ANTI;
-    }
-    return type instanceof ExistenceJoin ? EXISTENCE : null;
+    return type == LeftOuter$.MODULE$ ? OUTER
+        : type == LeftSemi$.MODULE$ ? SEMI
+        : type == LeftAnti$.MODULE$ ? ANTI
+        : type instanceof ExistenceJoin ? EXISTENCE
+        : null;
   }
 }

@@ -2,7 +2,6 @@ package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.spark.Scala;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import java.util.function.Supplier;
 import org.apache.spark.sql.catalyst.expressions.Expression;
@@ -11,6 +10,7 @@ import org.apache.spark.sql.catalyst.expressions.codegen.ExprCode;
 import org.apache.spark.sql.catalyst.expressions.codegen.ExprValue;
 import org.apache.spark.sql.catalyst.expressions.codegen.FalseLiteral$;
 import org.apache.spark.sql.catalyst.expressions.codegen.JavaCode;
+import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
 
 /**
@@ -76,18 +76,16 @@ public final class LookupCode {
   LookupCode with(List<ExprCode> columns) {
     input.clear();
     input.addAll(columns);
-    input.add(
-        ExprCode.apply(FalseLiteral$.MODULE$, JavaCode.variable(found, DataTypes.LongType)));
-    if (count != null) {
-      input.add(
-          ExprCode.apply(FalseLiteral$.MODULE$, JavaCode.variable(count, DataTypes.LongType)));
-    }
-    if (all != null) {
-      input.add(
-          ExprCode.apply(
-              FalseLiteral$.MODULE$, JavaCode.variable(all, lookup.collector().type())));
-    }
+    addInput(found, DataTypes.LongType);
+    addInput(count, DataTypes.LongType);
+    addInput(all, all == null ? null : lookup.collector().type());
     return this;
+  }
+
+  private void addInput(String variable, DataType type) {
+    if (variable != null) {
+      input.add(ExprCode.apply(FalseLiteral$.MODULE$, JavaCode.variable(variable, type)));
+    }
   }
 
   List<ExprCode> columns() {
@@ -112,13 +110,7 @@ public final class LookupCode {
     return codes;
   }
 
-  /**
-   * The code for a row.
-   *
-   * @param arguments see {@link LookupExec}
-   * @param condition likewise
-   * @param consume makes the code that a row of the result goes on in
-   */
+  /** The code for a row; {@code consume} makes that which a row of the result goes on in. */
   String text(List<Expression> arguments, List<Expression> condition, Supplier<String> consume) {
     String search = search(codes(arguments));
     return search
@@ -198,26 +190,16 @@ public final class LookupCode {
       text.append("break;\n}\n");
     }
     text.append(count(found));
-    switch (lookup.kind()) {
-      case INNER:
-      case SEMI:
-        text.append("if (" + found + " >= 0L) {\n");
-        break;
-      case ANTI:
-        text.append("if (" + found + " < 0L) {\n");
-        break;
-      default:
-        text.append("{\n");
-    }
-    return text + result() + consume.get() + "}\n";
+    String meets =
+        switch (lookup.kind()) {
+          case INNER, SEMI -> "if (" + found + " >= 0L) ";
+          case ANTI -> "if (" + found + " < 0L) ";
+          default -> "";
+        };
+    return text + meets + "{\n" + result() + consume.get() + "}\n";
   }
 
-  /**
-   * A row of the result for each match.
-   *
-   * @param goesOn is before each row
-   * @param stop is behind each row
-   */
+  /** A row of the result for each match, between {@code goesOn} and {@code stop}. */
   private String each(
       List<Expression> condition, Supplier<String> consume, String goesOn, String stop) {
     boolean outer = lookup.kind() == JoinKind.OUTER;
@@ -247,7 +229,7 @@ public final class LookupCode {
   private String unless(List<Expression> condition, String leave) {
     StringBuilder text = new StringBuilder();
     for (Expression one : condition) {
-      ExprCode code = codes(Collections.singletonList(one)).get(0);
+      ExprCode code = codes(List.of(one)).get(0);
       String isNull = isFalse(code.isNull()) ? "" : code.isNull() + " || ";
       text.append(code.code());
       text.append("if (" + isNull + "!" + code.value() + ") {\n" + leave + "}\n");

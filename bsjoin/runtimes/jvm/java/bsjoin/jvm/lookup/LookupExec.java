@@ -1,14 +1,15 @@
 package bsjoin.jvm.lookup;
 
+import bsjoin.jvm.spark.OwnExpression;
 import bsjoin.jvm.spark.OwnPlan;
 import bsjoin.jvm.spark.Scala;
 import bsjoin.jvm.spark.SessionSettings;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Objects;
+import java.util.function.UnaryOperator;
 import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.Alias;
@@ -120,7 +121,7 @@ public final class LookupExec extends OwnPlan implements CodegenSupport {
 
   @Override
   public scala.collection.immutable.Map<String, SQLMetric> metrics() {
-    return counts() == null ? Scala.map(Collections.emptyMap()) : Scala.map(counts.metrics());
+    return counts() == null ? Scala.map(Map.of()) : Scala.map(counts.metrics());
   }
 
   @Override
@@ -182,11 +183,7 @@ public final class LookupExec extends OwnPlan implements CodegenSupport {
 
   /** The columns of the table's side, of the found row. */
   private List<Expression> values() {
-    List<Expression> values = new ArrayList<>();
-    for (NamedExpression column : Scala.list(columns)) {
-      values.add(((Alias) column).child());
-    }
-    return values;
+    return Scala.list(columns).stream().map(column -> ((Alias) column).child()).toList();
   }
 
   /** Expressions of the child's columns, and of what is found, see {@link FoundRow}, behind them. */
@@ -197,24 +194,16 @@ public final class LookupExec extends OwnPlan implements CodegenSupport {
       input.put(
           column.exprId(), new BoundReference(place++, column.dataType(), column.nullable()));
     }
-    List<Expression> bound = new ArrayList<>();
-    for (Expression expression : expressions) {
-      bound.add(bound(expression, input, place));
-    }
-    return Scala.seq(bound);
-  }
-
-  private static Expression bound(
-      Expression expression, Map<ExprId, BoundReference> input, int found) {
-    if (expression instanceof FoundRow row) {
-      return new BoundReference(found + row.place, row.dataType(), false);
-    }
-    if (expression instanceof AttributeReference) {
-      return Objects.requireNonNull(input.get(((AttributeReference) expression).exprId()));
-    }
-    return expression.children().isEmpty()
-        ? expression
-        : expression.mapChildren(Scala.function(child -> bound(child, input, found)));
+    int found = place;
+    UnaryOperator<Expression> rule =
+        one ->
+            one instanceof FoundRow row
+                ? new BoundReference(found + row.place, row.dataType(), false)
+                : one instanceof AttributeReference column
+                    ? Objects.requireNonNull(input.get(column.exprId()))
+                    : null;
+    return Scala.seq(
+        expressions.stream().map(one -> OwnExpression.replaced(one, rule)).toList());
   }
 
   // In generated code.
@@ -234,11 +223,11 @@ public final class LookupExec extends OwnPlan implements CodegenSupport {
 
   /** How many rows the look-ups of a stage may make of one row: all are kept until it is done. */
   private static long kept(SparkPlan plan) {
-    if (!(plan instanceof CodegenSupport) || !((CodegenSupport) plan).supportCodegen()) {
+    if (!(plan instanceof CodegenSupport stage) || !stage.supportCodegen()) {
       return 1; // another stage
     }
-    return plan instanceof LookupExec && !((LookupExec) plan).lookup.isSingle()
-        ? ((LookupExec) plan).made()
+    return plan instanceof LookupExec join && !join.lookup.isSingle()
+        ? join.made()
         : Scala.list(plan.children()).stream().mapToLong(LookupExec::kept).max().orElse(1);
   }
 
@@ -264,8 +253,8 @@ public final class LookupExec extends OwnPlan implements CodegenSupport {
     while (first instanceof FilterExec
         || first instanceof ProjectExec
         || first instanceof LookupExec) {
-      if (first instanceof LookupExec) {
-        lookups.add((LookupExec) first);
+      if (first instanceof LookupExec join) {
+        lookups.add(join);
       }
       first = first.children().head();
     }

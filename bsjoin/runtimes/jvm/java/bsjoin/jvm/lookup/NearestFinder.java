@@ -1,10 +1,8 @@
 package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.storage.Code;
-import bsjoin.jvm.storage.Points;
 import bsjoin.jvm.storage.Ranks;
 import bsjoin.jvm.storage.Segment;
-import bsjoin.jvm.storage.Version;
 import java.math.BigInteger;
 import java.util.Arrays;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -17,7 +15,7 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * <p>It steps outward from the point: on the side before it from one point to the one before, on the
  * side after it from row to row, and takes of both the nearer one.
  */
-public final class NearestFinder extends Finder {
+public final class NearestFinder extends BoundsFinder {
   private final boolean isLast; // the last rows are found
   private final boolean isFirst;
   private final boolean exact; // rows at the point itself may be the nearest ones
@@ -26,15 +24,10 @@ public final class NearestFinder extends Finder {
   private final long unit; // the same, if points have 64 bits
   private final boolean isWide; // points have more than 64 bits
   private final int most; // rows that are found
-  private transient Points points;
   private transient long low;
   private transient long high;
   private transient long point;
   private transient BigInteger wide; // the point, if it has more than 64 bits
-  private transient Ranks ranks; // of which the codes are; null if they are numbers
-  private transient long key; // the reference of the row 0
-  private transient int begin; // of the key's rows
-  private transient int end;
   private transient int before; // the next row of the side before the point; -1 if there is none
   private transient int firstBefore; // the first one with the same point
   private transient int after; // the next row of the other side; -1: where those before end
@@ -76,43 +69,26 @@ public final class NearestFinder extends Finder {
     return isLast;
   }
 
-  /**
-   * The nearest row.
-   *
-   * @param search the key
-   * @param low the least code
-   * @param high the greatest code
-   * @param point to which the row is the nearest one, in units of its last digit
-   */
-  public long first(long search, long low, long high, long point) {
-    long found = firstOfKey(search, isLast ? high + 1 : isFirst ? low : point);
-    return found < 0 ? NONE : first(found, version().segment(found), low, high, point);
+  @Override
+  long sought(long low, long high, long point) {
+    return isLast ? high + 1 : isFirst ? low : point;
   }
 
-  /** The same of a point that has more than 64 bits: {@link Ranks#text}, and one byte. */
+  @Override
+  long last(byte[] point, Segment segment) {
+    wide = isWide ? Ranks.number(point) : null;
+    return 0;
+  }
+
+  /** The first row by a point that has more than 64 bits: {@link Ranks#text}, and one byte. */
   public long first(long search, long low, long high, byte[] point) {
     long found = firstOfKey(search);
     wide = Ranks.number(point);
     return found < 0 ? NONE : first(found, version().segment(found), low, high, 0);
   }
 
-  /** The same of bounds that are ranks: see {@link RankBound}. */
-  public long first(long search, byte[] low, byte[] high, byte[] point) {
-    long found = firstOfKey(search);
-    if (found < 0) {
-      return NONE;
-    }
-    Segment segment = version().segment(found);
-    ranks = segment.ranks();
-    wide = isWide ? Ranks.number(point) : null;
-    return first(found, segment, code(low, segment), code(high, segment), 0);
-  }
-
-  private long first(long found, Segment segment, long low, long high, long point) {
-    points = segment.points();
-    begin = Version.row(found);
-    end = segment.end(begin);
-    key = found - begin;
+  @Override
+  long bounded(Segment segment, long low, long high, long point) {
     this.low = low;
     this.high = high;
     this.point = point;
@@ -227,19 +203,10 @@ public final class NearestFinder extends Finder {
 
   @Override
   long first(InternalRow arguments) {
-    if (isRanked()) {
-      return first(
-          arguments.getLong(0), bound(arguments, 0), bound(arguments, 1), bound(arguments, 2));
-    }
-    if (isWide) {
-      return first(
-          arguments.getLong(0), argument(arguments, 0), argument(arguments, 1),
-          bound(arguments, 2));
-    }
-    return first(
-        arguments.getLong(0),
-        argument(arguments, 0),
-        argument(arguments, 1),
-        argument(arguments, 2));
+    return isRanked() || !isWide
+        ? super.first(arguments)
+        : first(
+            arguments.getLong(0), argument(arguments, 0), argument(arguments, 1),
+            bound(arguments, 2));
   }
 }

@@ -1,11 +1,8 @@
 package bsjoin.jvm.lookup;
 
 import bsjoin.jvm.storage.Intervals;
-import bsjoin.jvm.storage.Points;
 import bsjoin.jvm.storage.Segment;
-import bsjoin.jvm.storage.Version;
 import java.util.Arrays;
-import org.apache.spark.sql.catalyst.InternalRow;
 
 /**
  * Finds the rows of a key whose points, or starts of intervals, are between two codes, which are
@@ -14,18 +11,16 @@ import org.apache.spark.sql.catalyst.InternalRow;
  * <p>The bounds hold for codes within limits: rows with others are found, too. Empty intervals, which
  * the index has apart, follow the others, whatever their ends.
  */
-public class RangeFinder extends Finder {
+public class RangeFinder extends BoundsFinder {
   private final boolean isInterval;
   private final long[] limits; // the least and the greatest code of a start, and those of last codes
   private final boolean withEmpty;
   private final boolean isRun;
-  private transient Points points;
   private transient Intervals intervals; // null for points
   private transient boolean isBound; // no row is beyond the limits
   private transient long low;
   private transient long high;
   private transient long least; // of the last codes
-  private transient long key; // the reference of the row 0
   private transient int row; // the next one to look at
   private transient int empty; // the same for empty intervals
   private transient int stop;
@@ -60,43 +55,17 @@ public class RangeFinder extends Finder {
     return isRun;
   }
 
-  /**
-   * The first row.
-   *
-   * @param search the key
-   * @param low the least code of a point or start
-   * @param high the greatest code
-   * @param last the least last code of an interval
-   */
-  public long first(long search, long low, long high, long last) {
-    long found = firstOfKey(search, low);
-    return found < 0 ? none() : first(found, version().segment(found), low, high, last);
-  }
-
-  /** The same of bounds that are ranks: see {@link RankBound}. */
-  public long first(long search, byte[] low, byte[] high, byte[] last) {
-    long found = firstOfKey(search);
-    if (found < 0) {
-      return none();
-    }
-    Segment segment = version().segment(found);
-    return first(found, segment, code(low, segment), code(high, segment), code(last, segment));
-  }
-
+  @Override
   final long none() {
     isBound = true;
     intervals = null;
     return rows(NONE, 0);
   }
 
-  /** The first row of the key whose first row is found in a segment. */
-  final long first(long found, Segment segment, long low, long high, long last) {
+  @Override
+  final long bounded(Segment segment, long low, long high, long last) {
     intervals = null;
-    points = segment.points();
     isBound = isWithin(0, points.least(), points.greatest());
-    int begin = Version.row(found);
-    int end = segment.end(begin);
-    key = found - begin;
     row = begin;
     stop = end;
     if (isBound) {
@@ -150,18 +119,5 @@ public class RangeFinder extends Finder {
   private boolean isCandidate(int row) {
     long code = points.value(row);
     return isBound || code >= low && code <= high || !isWithin(0, code, code);
-  }
-
-  @Override
-  long first(InternalRow arguments) {
-    if (isRanked()) {
-      return first(
-          arguments.getLong(0), bound(arguments, 0), bound(arguments, 1), bound(arguments, 2));
-    }
-    return first(
-        arguments.getLong(0),
-        argument(arguments, 0),
-        argument(arguments, 1),
-        argument(arguments, 2));
   }
 }

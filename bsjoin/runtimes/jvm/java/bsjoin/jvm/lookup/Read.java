@@ -15,7 +15,6 @@ import org.apache.spark.sql.catalyst.expressions.codegen.FalseLiteral$;
 import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.vectorized.ColumnarArray;
 import scala.collection.immutable.IndexedSeq;
 
 /**
@@ -50,22 +49,14 @@ public final class Read extends OwnExpression {
   public ExprCode doGenCode(CodegenContext context, ExprCode code) {
     ExprCode row = reference.genCode(context);
     String opened = opened(context, columns);
-    String java = CodeGenerator.javaType(type);
     String column = context.freshName("column");
-    String at = Columns.class.getName() + ".row(" + row.value() + ")";
+    String at = Version.class.getName() + ".row(" + row.value() + ")";
     String text =
         row.code() + Column.class.getName() + " " + column + " = " + opened + ".column("
             + number + ", " + row.value() + ");\n";
-    String get = column + "." + getter(at);
-    if (!nullable()) {
-      text += java + " " + code.value() + " = " + get + ";\n";
-      return new ExprCode(block(text), FalseLiteral$.MODULE$, code.value());
-    }
-    text += "boolean " + code.isNull() + " = " + column + " == null"
-        + (hasNulls ? " || " + column + ".isNullAt(" + at + ")" : "") + ";\n";
-    String none = CodeGenerator.defaultValue(type, false);
-    text += java + " " + code.value() + " = " + code.isNull() + " ? " + none + " : " + get + ";\n";
-    return code.copy(block(text), code.isNull(), code.value());
+    String isNull =
+        column + " == null" + (hasNulls ? " || " + column + ".isNullAt(" + at + ")" : "");
+    return value(code, type, text, nullable() ? isNull : null, column + "." + getter(at));
   }
 
   /** What reads the column in many rows before. */
@@ -73,7 +64,18 @@ public final class Read extends OwnExpression {
     return new ReadAhead(columns.open(), number);
   }
 
-  static Block block(String text) {
+  /** The code of a value, behind other code; it is never null if nothing says when it is. */
+  static ExprCode value(ExprCode own, DataType type, String before, String isNull, String get) {
+    String java = CodeGenerator.javaType(type) + " " + own.value() + " = ";
+    if (isNull == null) {
+      return new ExprCode(block(before + java + get + ";\n"), FalseLiteral$.MODULE$, own.value());
+    }
+    String text = before + "boolean " + own.isNull() + " = " + isNull + ";\n" + java + own.isNull()
+        + " ? " + CodeGenerator.defaultValue(type, false) + " : " + get + ";\n";
+    return own.copy(block(text), own.isNull(), own.value());
+  }
+
+  private static Block block(String text) {
     return CodeBlock$.MODULE$.apply(Scala.seq(text), Scala.seq());
   }
 
@@ -110,10 +112,7 @@ public final class Read extends OwnExpression {
     }
     long found = (Long) reference.eval(input);
     Column column = open.column(number, found);
-    int row = Version.row(found);
-    return column == null || column.isNullAt(row)
-        ? null
-        : new ColumnarArray(column, row, 1).get(0, type);
+    return column == null ? null : column.value(Version.row(found));
   }
 
   @Override

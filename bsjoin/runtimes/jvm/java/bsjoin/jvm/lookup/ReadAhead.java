@@ -34,7 +34,7 @@ public final class ReadAhead {
     for (int i = 0; i < count; i++) {
       Column column = column(version, references[i]);
       if (column != null) {
-        addresses[size++] = column.near(Columns.row(references[i]));
+        addresses[size++] = column.near(Version.row(references[i]));
         isText = column.hasOffsets();
       }
     }
@@ -44,7 +44,7 @@ public final class ReadAhead {
       for (int i = 0; i < count; i++) {
         Column column = column(version, references[i]);
         if (column != null) {
-          addresses[size++] = column.far(Columns.row(references[i]));
+          addresses[size++] = column.far(Version.row(references[i]));
         }
       }
       sum += touch(size);

@@ -1,15 +1,14 @@
 package bsjoin.jvm.lookup;
 
+import bsjoin.jvm.spark.OwnExpression;
 import bsjoin.jvm.spark.Scala;
 import java.io.Serializable;
 import java.util.ArrayList;
 import java.util.List;
 import org.apache.spark.TaskContext;
-import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
 import org.apache.spark.sql.catalyst.expressions.CreateStruct;
-import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.GetStructField;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
@@ -41,7 +40,7 @@ public final class RealTimeLookup extends AbstractFunction1<Iterator<Object>, It
     List<Attribute> output = Scala.list(planned.output());
     StructType type = new StructType();
     for (Attribute column : output) {
-      type = type.add(column.name(), column.dataType(), column.nullable());
+      type = type.add(column.name(), column.dataType(), column.nullable(), column.metadata());
     }
     Attribute result =
         new AttributeReference(
@@ -50,20 +49,16 @@ public final class RealTimeLookup extends AbstractFunction1<Iterator<Object>, It
     List<NamedExpression> columns = new ArrayList<>();
     for (Attribute column : output) {
       Expression value = new GetStructField(result, columns.size(), Option.empty());
-      columns.add(alias(value, column.name(), column.exprId(), column.metadata()));
+      columns.add(OwnExpression.alias(value, column.name(), column.exprId()));
     }
     NamedExpression row =
-        alias(
+        OwnExpression.alias(
             CreateStruct.apply(Scala.seq(Scala.list(child.output()))), "bsjoin_row",
-            NamedExpression.newExprId(), Metadata.empty());
+            NamedExpression.newExprId());
     planned.doPrepare(); // the plan below does not
     SparkPlan packed = new ProjectExec(Scala.seq(row), child);
     return new ProjectExec(
         Scala.seq(columns), new MapPartitionsExec(new RealTimeLookup(planned), result, packed));
-  }
-
-  private static Alias alias(Expression value, String name, ExprId id, Metadata metadata) {
-    return new Alias(value, name, id, Scala.seq(), Option.apply(metadata), Scala.seq());
   }
 
   @Override

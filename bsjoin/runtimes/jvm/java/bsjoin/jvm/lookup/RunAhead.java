@@ -13,11 +13,7 @@ final class RunAhead {
     this.number = number;
   }
 
-  /**
-   * Read it in the rows of references; what is returned says nothing.
-   *
-   * @param isLast whether these are the last rows of runs, not the first
-   */
+  /** Read it in the first, or the last, rows of runs; what is returned says nothing. */
   long read(long[] references, int count, boolean isLast) {
     long sum = 0;
     for (int first = 0, stop; first < count; first = stop) {

@@ -27,12 +27,7 @@ final class RunParts {
     this.number = number;
   }
 
-  /**
-   * Take a run; its tree, or null as {@link Columns#tree}.
-   *
-   * @param first the reference of its first row
-   * @param count how many rows it has
-   */
+  /** Take a run; its tree, or null as {@link Columns#tree}. */
   AggregateTree at(long first, long count) {
     if (reference != first || rows != count) {
       tree = columns.tree(number, first);

@@ -68,7 +68,7 @@ public final class LookupSource implements Consumer<long[]> {
         }
         shared = new Object[] {system, made, copies};
         properties.put(PLACE, shared);
-        system.registerSource(new Registered(made));
+        system.registerSource(new Registered(NAME, made));
       }
       @SuppressWarnings("unchecked")
       List<WeakReference<LongSupplier[]>> copies = (List<WeakReference<LongSupplier[]>>) shared[2];
@@ -87,10 +87,6 @@ public final class LookupSource implements Consumer<long[]> {
     return sum;
   }
 
-  private record Registered(MetricRegistry metricRegistry) implements Source {
-    @Override
-    public String sourceName() {
-      return NAME;
-    }
-  }
+  /** A source with the name and the metrics that Spark asks for. */
+  record Registered(String sourceName, MetricRegistry metricRegistry) implements Source {}
 }

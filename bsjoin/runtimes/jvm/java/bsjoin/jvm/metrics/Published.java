@@ -7,11 +7,9 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.IOException;
 import java.util.HashMap;
-import java.util.Iterator;
 import java.util.Map;
 import org.apache.spark.SparkEnv;
 import org.apache.spark.metrics.MetricsSystem;
-import org.apache.spark.metrics.source.Source;
 
 /**
  * Gauges of one listener in the metrics system of the driver, and so in all its sinks: the servlets
@@ -23,23 +21,24 @@ import org.apache.spark.metrics.source.Source;
 public final class Published {
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  /** The source of this application, guarded by the class. */
-  private static Shared shared;
+  private static MetricRegistry shared; // of this application, guarded by the class
+  private static MetricsSystem sharedIn;
 
-  private final MetricsSystem system = SparkEnv.get().metricsSystem();
-  private final MetricRegistry registry = registryOf(system);
+  private final MetricRegistry registry = registry();
 
   /** By query its gauges by their names, guarded by the registry. */
   private final Map<String, Map<String, Held>> queries = new HashMap<>();
 
   private boolean isClosed;
 
-  private static synchronized MetricRegistry registryOf(MetricsSystem system) {
-    if (shared == null || shared.system != system) {
-      shared = new Shared(system, new MetricRegistry());
-      system.registerSource(shared);
+  private static synchronized MetricRegistry registry() {
+    MetricsSystem system = SparkEnv.get().metricsSystem();
+    if (sharedIn != system) {
+      sharedIn = system;
+      shared = new MetricRegistry();
+      system.registerSource(new LookupSource.Registered("bsjoin", shared));
     }
-    return shared.metricRegistry;
+    return shared;
   }
 
   /** Show these values of a query, and no others: a JSON object of numbers by names of gauges. */
@@ -54,26 +53,22 @@ public final class Published {
       for (Map.Entry<String, JsonNode> entry : given.properties()) {
         String name = entry.getKey();
         Held held = own.get(name);
-        boolean isNew = held == null;
-        if (isNew) {
+        if (held == null) {
           held = new Held();
           own.put(name, held);
+          registry.remove(name); // another listener's
         }
         held.value = entry.getValue().asDouble();
-        if (isNew && shown.containsKey(name)) { // another listener's
-          registry.remove(name);
-        }
         if (!shown.containsKey(name)) {
           registry.register(name, held);
         }
       }
-      for (Iterator<Map.Entry<String, Held>> left = own.entrySet().iterator(); left.hasNext(); ) {
-        Map.Entry<String, Held> entry = left.next();
-        if (!given.has(entry.getKey())) {
-          hide(entry.getKey(), entry.getValue());
-          left.remove();
+      own.forEach((name, held) -> {
+        if (!given.has(name)) {
+          hide(name, held);
         }
-      }
+      });
+      own.keySet().removeIf(name -> !given.has(name));
       if (own.isEmpty()) {
         queries.remove(query);
       }
@@ -102,13 +97,6 @@ public final class Published {
     @Override
     public Double getValue() {
       return value;
-    }
-  }
-
-  private record Shared(MetricsSystem system, MetricRegistry metricRegistry) implements Source {
-    @Override
-    public String sourceName() {
-      return "bsjoin";
     }
   }
 }

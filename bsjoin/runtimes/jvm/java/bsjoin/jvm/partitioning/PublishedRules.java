@@ -86,14 +86,12 @@ public final class PublishedRules extends Function<UTF8String> {
       throw TableError.inaccessible("read a rule", folder, e);
     }
     try {
-      ObjectMapper json = new ObjectMapper();
-      JsonNode read = json.readTree(text);
-      JsonNode rule = json.readTree(read.path("rule").asText());
-      Router.of(read.path("rule").asText());
+      JsonNode read = new ObjectMapper().readTree(text);
+      Router rule = Router.of(read.path("rule").asText());
       boolean right =
-          rule.path("version").asInt() == number
+          rule.version() == number
               && read.path("capacity").asInt() > 0
-              && rule.path("partitions").asInt() == partitions;
+              && rule.partitions() == partitions;
       return right ? read : null;
     } catch (IOException | IllegalArgumentException e) {
       return null;

@@ -103,19 +103,6 @@ public final class Route extends Function<Integer> implements Counting {
     }
   }
 
-  /** Two plans of one call do the same, so that Spark may use what one of them has sent twice. */
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof Route one
-        && (counts == null) == (one.counts == null)
-        && description().equals(one.description());
-  }
-
-  @Override
-  public int hashCode() {
-    return description().hashCode();
-  }
-
   /** The partition of a row that a {@link Route} has found worth a name, from what that says. */
   public static final class Named extends Function<Integer> {
     public Named(String name, JsonNode spec) {

@@ -1,8 +1,9 @@
 package bsjoin.jvm.planner;
 
+import bsjoin.jvm.spark.Function;
 import bsjoin.jvm.spark.Scala;
 import bsjoin.jvm.storage.TableError;
-import java.io.Serializable;
+import com.fasterxml.jackson.databind.node.MissingNode;
 import java.util.Arrays;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
@@ -10,11 +11,8 @@ import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
-import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
-import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -26,18 +24,16 @@ import org.apache.spark.sql.types.StructType;
  * something of a pair of rows that only the whole table decides, so nothing but a join by the index
  * answers it: {@link AsOfCondition}. All else that calls it gets an error.
  */
-public final class AsOf implements UnboundFunction, Serializable {
+public final class AsOf extends Function<Boolean> {
   public static final String NAME = "as_of";
+
+  public AsOf(DataType... types) {
+    super(NAME, MissingNode.getInstance(), DataTypes.BooleanType, types);
+  }
 
   @Override
   public String name() {
     return "bsjoin." + NAME;
-  }
-
-  @Override
-  public String description() {
-    return "bsjoin.as_of(stream, table[, direction[, tolerance[, exact[, n]]]]): the condition of an "
-        + "as-of join with a stored table";
   }
 
   @Override
@@ -49,13 +45,18 @@ public final class AsOf implements UnboundFunction, Serializable {
               + "for any distance), whether a row with the same value matches (default true), and how "
               + "many rows match (default 1)");
     }
-    return new Call(
-        Arrays.stream(given.fields()).map(StructField::dataType).toArray(DataType[]::new));
+    return new AsOf(types(given));
+  }
+
+  /** What is never null Spark need not call, and it has to fail. */
+  @Override
+  public boolean isResultNullable() {
+    return true;
   }
 
   /** The arguments of a call; null for any other expression. */
   static List<Expression> arguments(Expression call) {
-    return call instanceof ApplyFunctionExpression its && its.function() instanceof Call
+    return call instanceof ApplyFunctionExpression its && its.function() instanceof AsOf
         ? Scala.list(call.children())
         : null;
   }
@@ -68,56 +69,17 @@ public final class AsOf implements UnboundFunction, Serializable {
     };
     DataType[] types =
         Arrays.stream(arguments).map(Expression::dataType).toArray(DataType[]::new);
-    return new ApplyFunctionExpression(new Call(types), Scala.seq(arguments));
+    return new ApplyFunctionExpression(new AsOf(types), Scala.seq(arguments));
   }
 
-  /** The function with its types. */
-  static final class Call implements ScalarFunction<Boolean> {
-    private final DataType[] types;
-
-    Call(DataType[] types) {
-      this.types = types;
-    }
-
-    @Override
-    public String name() {
-      return "bsjoin.as_of";
-    }
-
-    @Override
-    public String canonicalName() {
-      return name();
-    }
-
-    @Override
-    public DataType[] inputTypes() {
-      return types;
-    }
-
-    @Override
-    public DataType resultType() {
-      return DataTypes.BooleanType;
-    }
-
-    @Override
-    public Boolean produceResult(InternalRow arguments) {
-      throw TableError.of(
-          "ArgumentError",
-          "bsjoin.as_of(...) is answered by the index of a stored table only, and Spark has planned "
-              + "this join without it. Write it in the condition of a join with a table of the "
-              + "catalog bsjoin that was built for when=AsOf(...) or Band(...), joined on all of "
-              + "its key columns, with nothing but selections and filters above the table; use no "
-              + "hint of another strategy, and leave spark.bsjoin.planner on");
-    }
-
-    @Override
-    public boolean equals(Object other) {
-      return other instanceof Call && Arrays.equals(types, ((Call) other).types);
-    }
-
-    @Override
-    public int hashCode() {
-      return Arrays.hashCode(types);
-    }
+  @Override
+  public Boolean produceResult(InternalRow arguments) {
+    throw TableError.of(
+        "ArgumentError",
+        "bsjoin.as_of(...) is answered by the index of a stored table only, and Spark has planned "
+            + "this join without it. Write it in the condition of a join with a table of the "
+            + "catalog bsjoin that was built for when=AsOf(...) or Band(...), joined on all of "
+            + "its key columns, with nothing but selections and filters above the table; use no "
+            + "hint of another strategy, and leave spark.bsjoin.planner on");
   }
 }

@@ -4,13 +4,13 @@ import bsjoin.jvm.storage.Manifest;
 import bsjoin.jvm.storage.Types;
 import java.math.BigDecimal;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
+import java.util.stream.Stream;
 import org.apache.spark.sql.catalyst.expressions.AttributeSet;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
+import org.apache.spark.sql.catalyst.expressions.Literal$;
 import org.apache.spark.sql.types.BinaryType;
-import org.apache.spark.sql.types.BooleanType;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
 import org.apache.spark.sql.types.DayTimeIntervalType;
@@ -26,6 +26,9 @@ import org.apache.spark.sql.types.StringType;
 public final class AsOfCondition {
   private static final BigDecimal DAY = BigDecimal.valueOf(86_400_000_000L); // microseconds
 
+  private static final List<Expression> DEFAULTS = // of the last four arguments
+      Stream.of("backward", null, true, 1).<Expression>map(Literal$.MODULE$::apply).toList();
+
   private final IndexJoin join;
   private final Expression whole;
   private final List<Expression> call;
@@ -33,7 +36,8 @@ public final class AsOfCondition {
   private AsOfCondition(IndexJoin join, Expression whole) {
     this.join = join;
     this.whole = whole;
-    call = AsOf.arguments(whole);
+    call = new ArrayList<>(AsOf.arguments(whole));
+    call.addAll(DEFAULTS.subList(call.size() - 2, DEFAULTS.size()));
   }
 
   static boolean isIn(IndexJoin join) {
@@ -76,8 +80,8 @@ public final class AsOfCondition {
       throw unfit("it is not sorted by one column. Build it with when=AsOf(...)");
     }
     Expression stream = call.get(0);
-    String name = manifest.rangeNames.get(0);
-    DataType codes = manifest.rangeTypes.get(0);
+    String name = manifest.range.names().get(0);
+    DataType codes = manifest.range.type();
     if (!name.equals(join.column(call.get(1)))) {
       throw unfit(
           "its second argument is " + call.get(1).sql() + ", and the table is sorted by " + name
@@ -87,29 +91,25 @@ public final class AsOfCondition {
       throw unfit("its first argument is " + stream.sql() + ". Give a value of the other side");
     }
     check(stream.dataType(), codes, name);
-    String direction = "backward";
-    if (call.size() > 2) {
-      Object value = literal(2, "the direction", "'backward', 'forward' or 'nearest'");
-      direction = String.valueOf(value);
-      if (!(call.get(2).dataType() instanceof StringType)
-          || !direction.matches("backward|forward|nearest")) {
-        throw unfit("its direction is " + value + ". Give 'backward', 'forward' or 'nearest'");
-      }
+    String directions = "'backward', 'forward' or 'nearest'";
+    String direction = String.valueOf(literal(2, "the direction", directions));
+    if (!(call.get(2).dataType() instanceof StringType)
+        || !direction.matches("backward|forward|nearest")) {
+      throw unfit("its direction is " + direction + ". Give " + directions);
     }
-    Object exact = call.size() > 4 ? literal(4, "the fifth argument", "true or false") : true;
-    if (call.size() > 4 && !(call.get(4).dataType() instanceof BooleanType) || exact == null) {
+    Object exact = literal(4, "the fifth argument", "true or false");
+    if (!(exact instanceof Boolean)) {
       throw unfit("its fifth argument is " + exact + ". Give true or false");
     }
-    Object most = call.size() > 5 ? literal(5, "the sixth argument", "how many rows match") : 1;
-    boolean isWhole = call.size() <= 5 || call.get(5).dataType() instanceof IntegralType;
+    Object most = literal(5, "the sixth argument", "how many rows match");
+    boolean isWhole = call.get(5).dataType() instanceof IntegralType;
     long n = isWhole && most != null ? ((Number) most).longValue() : 0;
     if (n < 1 || n > Integer.MAX_VALUE) {
       throw unfit(
           "its sixth argument is " + most + ". Give how many rows match, 1 to "
               + Integer.MAX_VALUE);
     }
-    Object tolerance =
-        call.size() > 3 ? literal(3, "the tolerance", "an interval or a number, or NULL") : null;
+    Object tolerance = literal(3, "the tolerance", "an interval or a number, or NULL");
     boolean isText = codes instanceof StringType || codes instanceof BinaryType;
     if (isText && (tolerance != null || direction.equals("nearest"))) {
       throw unfit(
@@ -121,8 +121,7 @@ public final class AsOfCondition {
       width = width.doubleValue();
     }
     return RangeLookup.nearest(
-        join, stream, direction, (Boolean) exact, width, (int) n, residual,
-        Collections.singletonList(whole));
+        join, stream, direction, (Boolean) exact, width, (int) n, residual, List.of(whole));
   }
 
   private void check(DataType given, DataType codes, String column) {
@@ -151,8 +150,8 @@ public final class AsOfCondition {
 
   private Object literal(int place, String what, String wanted) {
     Expression argument = call.get(place);
-    if (argument instanceof Literal) {
-      return ((Literal) argument).value();
+    if (argument instanceof Literal found) {
+      return found.value();
     }
     throw unfit(what + " is " + argument.sql() + ". Give a constant: " + wanted);
   }

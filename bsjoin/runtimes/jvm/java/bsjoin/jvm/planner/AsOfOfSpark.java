@@ -1,5 +1,6 @@
 package bsjoin.jvm.planner;
 
+import bsjoin.jvm.spark.BatchTime;
 import bsjoin.jvm.storage.TableError;
 import bsjoin.jvm.storage.Types;
 import org.apache.spark.sql.catalyst.expressions.And;
@@ -44,11 +45,11 @@ public final class AsOfOfSpark {
   }
 
   private static IndexJoin joined(LogicalPlan plan) throws ReflectiveOperationException {
-    Expression compared = (Expression) get(plan, "asOfCondition");
-    Option<?> tolerance = (Option<?>) get(plan, "toleranceAssertion");
+    Expression compared = (Expression) BatchTime.get(plan, "asOfCondition");
+    Option<?> tolerance = (Option<?>) BatchTime.get(plan, "toleranceAssertion");
     boolean isMore = compared instanceof GreaterThan || compared instanceof GreaterThanOrEqual;
     boolean isLess = compared instanceof LessThan || compared instanceof LessThanOrEqual;
-    boolean isSorted = (Boolean) get(plan, "requiresSortMergeAsOfJoin"); // of a match condition
+    boolean isSorted = (Boolean) BatchTime.get(plan, "requiresSortMergeAsOfJoin");
     if (!isMore && !isLess || !isSorted || tolerance.isDefined()) {
       return null;
     }
@@ -65,17 +66,13 @@ public final class AsOfOfSpark {
     boolean exact =
         compared instanceof GreaterThanOrEqual || compared instanceof LessThanOrEqual;
     Expression condition = AsOf.call(stream, table, isMore == isAsWritten, exact);
-    Option<?> more = (Option<?>) get(plan, "condition");
+    Option<?> more = (Option<?>) BatchTime.get(plan, "condition");
     if (more.isDefined()) {
       condition = new And((Expression) more.get(), condition);
     }
-    JoinType kind = (JoinType) get(plan, "joinType");
+    JoinType kind = (JoinType) BatchTime.get(plan, "joinType");
     Join join = new Join(left, right, kind, Option.apply(condition), JoinHint.NONE());
     IndexJoin found = IndexJoin.of(join);
     return found != null && found.tableIsRight && found.search.residual().isEmpty() ? found : null;
-  }
-
-  private static Object get(Object object, String name) throws ReflectiveOperationException {
-    return object.getClass().getMethod(name).invoke(object);
   }
 }

@@ -7,6 +7,7 @@ import bsjoin.jvm.lookup.Finder;
 import bsjoin.jvm.lookup.JoinKind;
 import bsjoin.jvm.lookup.KeyFinder;
 import bsjoin.jvm.lookup.Lookup;
+import bsjoin.jvm.spark.OwnExpression;
 import bsjoin.jvm.spark.Scala;
 import bsjoin.jvm.storage.ColumnType;
 import bsjoin.jvm.storage.Dimension;
@@ -18,7 +19,6 @@ import bsjoin.jvm.storage.TableIdentity;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.HashSet;
 import java.util.LinkedHashMap;
@@ -211,9 +211,7 @@ public final class IndexJoin {
 
   /** The name of the table's column that an expression is; null if it is none. */
   String column(Expression expression) {
-    return expression instanceof AttributeReference
-        ? columns.get(((AttributeReference) expression).exprId())
-        : null;
+    return expression instanceof AttributeReference same ? columns.get(same.exprId()) : null;
   }
 
   /** Read the table's side: what its columns are, and which rows it leaves out. */
@@ -225,8 +223,7 @@ public final class IndexJoin {
       }
       return true;
     }
-    if (side instanceof Filter) {
-      Filter filter = (Filter) side;
+    if (side instanceof Filter filter) {
       if (!readTable(filter.child(), made)) {
         return false;
       }
@@ -238,12 +235,13 @@ public final class IndexJoin {
       }
       return true;
     }
+    Project selection = (Project) side;
     Map<ExprId, Expression> below = new HashMap<>();
-    if (!readTable(((Project) side).child(), below)) {
+    if (!readTable(selection.child(), below)) {
       return false;
     }
-    for (NamedExpression named : Scala.list(((Project) side).projectList())) {
-      Expression value = named instanceof Alias ? ((Alias) named).child() : (Expression) named;
+    for (NamedExpression named : Scala.list(selection.projectList())) {
+      Expression value = named instanceof Alias alias ? alias.child() : (Expression) named;
       if (!isPlain(value)) {
         return false;
       }
@@ -388,13 +386,13 @@ public final class IndexJoin {
     Search found = manifest.rangeColumns > 0 ? Ranges.of(this) : null;
     boolean hasAll = hasAllRowsOfKeys() || residual.stream().anyMatch(this::isPointKnown);
     return found == null && !keys.isEmpty() && hasAll
-        ? new Search(new KeyFinder(searched()), Collections.emptyList(), residual)
+        ? new Search(new KeyFinder(searched()), List.of(), residual, List.of(), List.of())
         : found;
   }
 
   /** Whether a condition is that the point is not null: in the index it never is. */
   boolean isPointKnown(Expression condition) {
-    return manifest.rangeColumns > 0 && isKnown(manifest.rangeNames.get(0), condition);
+    return manifest.rangeColumns > 0 && isKnown(manifest.range.names().get(0), condition);
   }
 
   private boolean isKnown(String name, Expression condition) {
@@ -404,15 +402,15 @@ public final class IndexJoin {
   /** Whether no row that matches lacks its point, or start, in a range. */
   boolean hasPoints(Dimension dimension) {
     String name = dimension.names().get(0);
-    boolean isFirst = name.equals(manifest.rangeNames.get(0));
+    boolean isFirst = name.equals(manifest.range.names().get(0));
     return residual.stream().anyMatch(one -> isKnown(name, one))
         || isFirst && !follows && manifest.indexesAllRows();
   }
 
   static List<Expression> conjuncts(Expression condition, List<Expression> found) {
-    if (condition instanceof And) {
-      conjuncts(((And) condition).left(), found);
-      conjuncts(((And) condition).right(), found);
+    if (condition instanceof And both) {
+      conjuncts(both.left(), found);
+      conjuncts(both.right(), found);
     } else {
       found.add(condition);
     }
@@ -421,13 +419,8 @@ public final class IndexJoin {
 
   /** An expression with others in the place of attributes. */
   static Expression substituted(Expression expression, Map<ExprId, Expression> by) {
-    if (expression instanceof AttributeReference) {
-      Expression other = by.get(((AttributeReference) expression).exprId());
-      return other == null ? expression : other;
-    }
-    return expression.children().isEmpty()
-        ? expression
-        : expression.mapChildren(Scala.function(child -> substituted(child, by)));
+    return OwnExpression.replaced(
+        expression, one -> one instanceof AttributeReference same ? by.get(same.exprId()) : null);
   }
 
   /**
@@ -465,8 +458,8 @@ public final class IndexJoin {
   }
 
   private static String named(Expression key) {
-    return key instanceof Attribute
-        ? ((Attribute) key).name()
+    return key instanceof Attribute column
+        ? column.name()
         : package$.MODULE$.toPrettySQL(key, false);
   }
 

@@ -8,10 +8,10 @@ import bsjoin.jvm.lookup.JoinKind;
 import bsjoin.jvm.lookup.LookupExec;
 import bsjoin.jvm.lookup.Read;
 import bsjoin.jvm.lookup.RealTimeLookup;
+import bsjoin.jvm.spark.OwnExpression;
 import bsjoin.jvm.spark.Scala;
 import com.fasterxml.jackson.databind.JsonNode;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
@@ -44,7 +44,6 @@ import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StringType;
 import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
-import scala.Option;
 import scala.collection.immutable.Seq;
 
 /** Plans the joins that the index of a stored table answers; Spark's own strategies plan the rest. */
@@ -221,7 +220,7 @@ public final class JoinStrategy extends SparkStrategy {
       for (Attribute column : Scala.list(call.output())) {
         boolean isNull = lacks && join.values.containsKey(column.exprId());
         Literal none = new Literal(null, column.dataType());
-        columns.add(isNull ? alias(none, column.name(), column.exprId()) : column);
+        columns.add(isNull ? OwnExpression.alias(none, column.name(), column.exprId()) : column);
       }
       return new ProjectExec(Scala.seq(columns), found);
     }
@@ -278,8 +277,7 @@ public final class JoinStrategy extends SparkStrategy {
         boolean isHashed = join.manifest.compared[i] instanceof LongType;
         Expression key = hashed.get(i);
         boolean isNull = join.nullSafe.contains(i) && key.nullable();
-        all.add(
-            isHashed ? hash(Collections.singletonList(key)) : isNull ? NullKeys.stored(key) : key);
+        all.add(isHashed ? hash(List.of(key)) : isNull ? NullKeys.stored(key) : key);
       }
       all.addAll(search.arguments());
       for (int i = 0; i < keys.size(); i++) {
@@ -298,23 +296,21 @@ public final class JoinStrategy extends SparkStrategy {
     /** Whether it costs nothing to evaluate an expression again. */
     private boolean isCheap(Expression key) {
       return key instanceof Attribute
-          || key instanceof Cast
-              && ((Cast) key).child() instanceof Attribute
-              && !(((Cast) key).child().dataType() instanceof StringType);
+          || key instanceof Cast cast
+              && cast.child() instanceof Attribute
+              && !(cast.child().dataType() instanceof StringType);
     }
 
     /** A key as a column of the child: it is used more than once. */
     private Expression computed(Expression key) {
-      Alias named = alias(key, "bsjoin_key", NamedExpression.newExprId());
-      computed.add(named);
-      return named.toAttribute();
+      return Search.column(key, computed);
     }
 
     private List<NamedExpression> columns() {
       List<NamedExpression> found = new ArrayList<>();
       if (join.kind == JoinKind.EXISTENCE) {
         Attribute exists = ((ExistenceJoin) join.type).exists();
-        found.add(alias(isThere(), exists.name(), exists.exprId()));
+        found.add(OwnExpression.alias(isThere(), exists.name(), exists.exprId()));
       }
       if (join.kind.isFilter()) {
         return found;
@@ -331,13 +327,9 @@ public final class JoinStrategy extends SparkStrategy {
         // What keeps rows from one micro-batch to the next counts on this.
         boolean isWider = column.nullable() && !own.nullable();
         own = isWider ? new KnownNullable(own) : own;
-        found.add(alias(own, column.name(), column.exprId()));
+        found.add(OwnExpression.alias(own, column.name(), column.exprId()));
       }
       return found;
-    }
-
-    private Alias alias(Expression value, String name, ExprId id) {
-      return new Alias(value, name, id, Scala.seq(), Option.empty(), Scala.seq());
     }
   }
 }

@@ -8,8 +8,6 @@ import bsjoin.jvm.spark.Scala;
 import bsjoin.jvm.storage.Expected;
 import bsjoin.jvm.storage.TableError;
 import com.fasterxml.jackson.databind.JsonNode;
-import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.ApplyFunctionExpression;
@@ -49,7 +47,6 @@ import scala.collection.immutable.Seq;
  * {@code collect}. If it {@code marks} its rows, the last of the fields says whether there is a match.
  */
 public final class Matches extends Function<ArrayData> {
-  private final String spec;
   private final JsonNode node;
   private final StructType fields;
 
@@ -59,7 +56,6 @@ public final class Matches extends Function<ArrayData> {
 
   private Matches(String spec, JsonNode node, StructType fields, DataType... given) {
     super(spec, node, DataTypes.createArrayType(result(node, fields), false), given);
-    this.spec = spec;
     this.node = node;
     this.fields = fields;
   }
@@ -90,9 +86,7 @@ public final class Matches extends Function<ArrayData> {
 
   @Override
   public BoundFunction bind(StructType types) {
-    return new Matches(
-        spec, node,
-        Arrays.stream(types.fields()).map(StructField::dataType).toArray(DataType[]::new));
+    return new Matches(description(), node, types(types));
   }
 
   @Override
@@ -156,7 +150,9 @@ public final class Matches extends Function<ArrayData> {
     boolean isBoxed = node.has("boxes") && node.path("boxed").toString().equals(join.manifest.boxes);
     Search search;
     if (probes.isEmpty()) {
-      search = new Search(new KeyFinder(join.searched()), probes, Collections.emptyList());
+      search =
+          new Search(
+              new KeyFinder(join.searched()), probes, join.residual, List.of(), List.of());
     } else if (isBoxed) {
       search = RangeLookup.boxes(join, node.path("search"), node.path("boxes"), probes);
     } else {
@@ -175,19 +171,5 @@ public final class Matches extends Function<ArrayData> {
       case "semi" -> LeftSemi$.MODULE$;
       default -> LeftAnti$.MODULE$;
     };
-  }
-
-  // Spark plans equal calls of equal tables once.
-
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof Matches
-        && spec.equals(((Matches) other).spec)
-        && Arrays.equals(inputTypes(), ((Matches) other).inputTypes());
-  }
-
-  @Override
-  public int hashCode() {
-    return spec.hashCode();
   }
 }

@@ -15,6 +15,7 @@ import org.apache.spark.sql.catalyst.expressions.LessThanOrEqual;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Subtract;
 import org.apache.spark.sql.catalyst.expressions.TimeZoneAwareExpression;
+import org.apache.spark.sql.catalyst.expressions.TimestampAddInterval;
 import org.apache.spark.sql.catalyst.optimizer.NormalizeNaNAndZero;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DateType;
@@ -58,21 +59,19 @@ public final class RangeColumn {
 
   /** What an expression is; null for any other one. */
   static RangeColumn of(Expression expression) {
-    if (expression instanceof AttributeReference) {
-      BigDecimal[] range = Types.range(expression.dataType());
-      return new RangeColumn(
-          (AttributeReference) expression, expression.dataType(), BigDecimal.ZERO, range[0],
-          range[1]);
+    if (expression instanceof AttributeReference column) {
+      BigDecimal[] range = Types.range(column.dataType());
+      return new RangeColumn(column, column.dataType(), BigDecimal.ZERO, range[0], range[1]);
     }
     if (expression instanceof KnownFloatingPointNormalized
         || expression instanceof NormalizeNaNAndZero) {
       return of(expression.children().head());
     }
-    if (expression instanceof Cast) {
-      RangeColumn inner = of(((Cast) expression).child());
-      return inner != null && Types.isWider(expression.dataType(), inner.type)
+    if (expression instanceof Cast cast) {
+      RangeColumn inner = of(cast.child());
+      return inner != null && Types.isWider(cast.dataType(), inner.type)
           ? new RangeColumn(
-              inner.column, expression.dataType(), inner.moved, inner.least, inner.greatest)
+              inner.column, cast.dataType(), inner.moved, inner.least, inner.greatest)
           : null;
     }
     return expression.children().size() == 2 ? sum(expression) : null;
@@ -81,7 +80,7 @@ public final class RangeColumn {
   private static RangeColumn sum(Expression sum) {
     int constant = sum instanceof Add && sum.children().head() instanceof Literal ? 0 : 1;
     Expression right = sum.children().apply(constant);
-    Object value = right instanceof Literal ? ((Literal) right).value() : null;
+    Object value = right instanceof Literal literal ? literal.value() : null;
     RangeColumn inner = value == null ? null : of(sum.children().apply(1 - constant));
     BigDecimal added = inner == null ? null : constant(sum, inner.type, right.dataType(), value);
     if (added == null) {
@@ -118,9 +117,7 @@ public final class RangeColumn {
           ? BigDecimal.valueOf(((Number) value).longValue())
           : null;
     }
-    String name = sum.getClass().getSimpleName(); // this class has had another one
-    boolean isTime = name.equals("TimestampAddInterval") || name.equals("TimeAdd");
-    if (isTime && constant instanceof DayTimeIntervalType) {
+    if (sum instanceof TimestampAddInterval && constant instanceof DayTimeIntervalType) {
       long micros = (Long) value;
       // Days are those of the time zone, which may have other lengths.
       boolean isExact =

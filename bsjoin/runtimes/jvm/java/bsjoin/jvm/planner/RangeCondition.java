@@ -6,7 +6,6 @@ import bsjoin.jvm.storage.Dimension;
 import bsjoin.jvm.storage.Types;
 import java.math.BigDecimal;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Cast;
 import org.apache.spark.sql.catalyst.expressions.Coalesce;
@@ -57,7 +56,7 @@ record RangeCondition(
       } else if (compared == null) {
         compared = one;
       } else {
-        return Collections.emptyList();
+        return List.of();
       }
     }
     boolean less = compared instanceof LessThan || compared instanceof LessThanOrEqual;
@@ -127,9 +126,9 @@ record RangeCondition(
 
   /** What is cast to a type that has all of its values. */
   private static Expression cast(Expression value) {
-    boolean isWider =
-        value instanceof Cast cast && Types.isWider(cast.dataType(), cast.child().dataType());
-    return isWider ? cast(((Cast) value).child()) : value;
+    return value instanceof Cast cast && Types.isWider(cast.dataType(), cast.child().dataType())
+        ? cast(cast.child())
+        : value;
   }
 
   /**

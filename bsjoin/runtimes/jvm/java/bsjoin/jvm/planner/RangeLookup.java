@@ -16,7 +16,6 @@ import java.math.BigDecimal;
 import java.math.BigInteger;
 import java.util.ArrayList;
 import java.util.Arrays;
-import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.AttributeReference;
@@ -65,11 +64,6 @@ public final class RangeLookup {
     return bound(codes, Types.literal(0, DataTypes.LongType), lower, true, BigDecimal.ZERO).limit();
   }
 
-  /** The type of the first range. */
-  static DataType type(IndexJoin join) {
-    return join.manifest.rangeTypes.get(0);
-  }
-
   /**
    * The nearest rows to a point.
    *
@@ -83,14 +77,18 @@ public final class RangeLookup {
       IndexJoin join, Expression value, String direction, boolean exact, Number tolerance, int most,
       List<Expression> residual, List<Expression> answered) {
     List<Alias> computed = new ArrayList<>();
-    DataType type = type(join);
+    DataType type = join.manifest.range.type();
     Expression point = cheap(value, computed);
     boolean floating = Types.isFloating(point.dataType());
     Expression lower = null;
     Expression upper = null;
     Expression at = null;
     if (tolerance != null) {
-      lower = new Bound(point, rule(type, point, true, true, negated(tolerance), 0).near(), true);
+      Number less =
+          tolerance instanceof BigDecimal exactly
+              ? exactly.negate()
+              : (Number) (-tolerance.doubleValue());
+      lower = new Bound(point, rule(type, point, true, true, less, 0).near(), true);
       upper = new Bound(point, rule(type, point, false, true, tolerance, 0).near(), true);
     }
     int codes = Types.scale(type);
@@ -133,12 +131,6 @@ public final class RangeLookup {
     return isCheap || value instanceof AttributeReference ? value : Search.column(value, computed);
   }
 
-  private static Number negated(Number width) {
-    return width instanceof BigDecimal
-        ? ((BigDecimal) width).negate()
-        : (Number) (-width.doubleValue());
-  }
-
   /**
    * A condition of {@code bsjoin.join}.
    *
@@ -154,14 +146,14 @@ public final class RangeLookup {
     Expression point = probes.get(0);
     String closed = how.path("closed").asText();
     List<Alias> computed = new ArrayList<>();
-    List<Expression> residual = Collections.emptyList();
+    List<Expression> residual = List.of();
     if (how.path("kind").asText().equals("asof")) {
       Number tolerance = how.has("tolerance") ? width(how, "tolerance", point) : null;
       return nearest(
           join, point, how.path("direction").asText(), how.path("exact").asBoolean(), tolerance,
           how.path("n").asInt(1), residual, probes);
     }
-    List<Expression> arguments = arguments(type(join), how, probes, computed);
+    List<Expression> arguments = arguments(join.manifest.range.type(), how, probes, computed);
     boolean areIntervals = join.manifest.rangeColumns > 1;
     Finder finder = new RangeFinder(join.searched(), areIntervals, noLimits(1), false, isRun);
     if (how.has("take")) {
@@ -197,7 +189,7 @@ public final class RangeLookup {
     Finder finder =
         new BoxFinder(
             join.searched(), areIntervals, limits, false, false, join.manifest.boxes);
-    return new Search(finder, arguments, Collections.emptyList(), probes, computed);
+    return new Search(finder, arguments, List.of(), probes, computed);
   }
 
   static int columns(JsonNode how) {

@@ -29,10 +29,8 @@ public final class Ranges {
   }
 
   /**
-   * How a join's rows are found by the range index: its {@link IndexJoin#residual} has the
+   * How a join's rows are found by the range index of its table: its {@link IndexJoin#residual} has the
    * conditions beside the equal keys; null if it answers none of them.
-   *
-   * @param join a join with a table that is sorted by range columns
    */
   static Search of(IndexJoin join) {
     List<DimensionBounds> all = new ArrayList<>();

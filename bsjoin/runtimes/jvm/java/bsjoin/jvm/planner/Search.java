@@ -1,15 +1,12 @@
 package bsjoin.jvm.planner;
 
 import bsjoin.jvm.lookup.Finder;
-import bsjoin.jvm.spark.Scala;
+import bsjoin.jvm.spark.OwnExpression;
 import java.util.ArrayList;
-import java.util.Collections;
 import java.util.List;
 import org.apache.spark.sql.catalyst.expressions.Alias;
-import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.NamedExpression;
-import scala.Option;
 
 /**
  * How the rows of a table that match a row of the stream are found.
@@ -29,10 +26,6 @@ record Search(
     List<Expression> answered,
     List<Alias> computed,
     int limit) {
-  Search(Finder finder, List<Expression> arguments, List<Expression> residual) {
-    this(finder, arguments, residual, Collections.emptyList(), Collections.emptyList());
-  }
-
   Search(
       Finder finder, List<Expression> arguments, List<Expression> residual,
       List<Expression> answered, List<Alias> computed) {
@@ -48,8 +41,8 @@ record Search(
 
   /** A value as a column that is computed. */
   static Expression column(Expression value, List<Alias> computed) {
-    ExprId id = NamedExpression.newExprId();
-    Alias column = new Alias(value, "bsjoin_point", id, Scala.seq(), Option.empty(), Scala.seq());
+    Alias column =
+        OwnExpression.alias(value, "bsjoin_computed", NamedExpression.newExprId());
     computed.add(column);
     return column.toAttribute();
   }

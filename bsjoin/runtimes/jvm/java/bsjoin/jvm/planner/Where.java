@@ -19,13 +19,11 @@ import org.apache.spark.sql.types.DataTypes;
  * one that takes some of the rows, does not; and how many rows match at {@code most}.
  */
 public final class Where extends Function<Boolean> {
-  private final String spec;
   final String how;
   final int most; // rows that match, of those that pass, in the order of the finder
 
   public Where(String spec, JsonNode node) {
     super(spec, node, DataTypes.BooleanType, DataTypes.BooleanType);
-    this.spec = spec;
     how = node.path("how").asText();
     most = node.path("most").asInt(Integer.MAX_VALUE);
   }
@@ -46,17 +44,5 @@ public final class Where extends Function<Boolean> {
   @Override
   public Boolean produceResult(InternalRow arguments) {
     throw Matches.unplanned();
-  }
-
-  // Spark plans equal calls of equal tables once.
-
-  @Override
-  public boolean equals(Object other) {
-    return other instanceof Where && spec.equals(((Where) other).spec);
-  }
-
-  @Override
-  public int hashCode() {
-    return spec.hashCode();
   }
 }

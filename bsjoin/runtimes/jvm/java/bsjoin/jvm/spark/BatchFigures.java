@@ -49,14 +49,7 @@ public final class BatchFigures {
 
   private BatchFigures() {}
 
-  /**
-   * The figures of a run: a line of {@code bsjoin/metrics/lines.py}.
-   *
-   * @param kind of what has counted
-   * @param run Spark's id of the run of a query, or what stands for it
-   * @param first the number of the first micro-batch to read
-   * @param last and of the last one
-   */
+  /** The figures of some micro-batches of a run: a line of {@code bsjoin/metrics/lines.py}. */
   public static String read(String kind, String run, long first, long last) {
     List<Supplier<String>> found = new ArrayList<>();
     Map<String, TreeMap<Long, List<Supplier<String>>>> runs = runs(kind);
@@ -144,11 +137,7 @@ public final class BatchFigures {
     return query == null || number == null ? null : batch(context, query, number);
   }
 
-  /**
-   * A micro-batch.
-   *
-   * @param query the id of a query that is active, or what stands for a run
-   */
+  /** A micro-batch of a query that is active, by its id, or of what stands for a run. */
   public static Batch batch(SparkContext context, String query, String number) {
     String run = BatchTime.run(query);
     String execution = context.getLocalProperty(SQLExecution.EXECUTION_ID_KEY());

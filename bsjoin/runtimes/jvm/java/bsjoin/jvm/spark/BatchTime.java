@@ -105,7 +105,8 @@ public final class BatchTime extends Function<UTF8String> {
     return ms > 0 ? UTF8String.fromString(ms + "000") : UNKNOWN;
   }
 
-  private static Object get(Object object, String name) throws ReflectiveOperationException {
+  /** What a method without arguments returns. */
+  public static Object get(Object object, String name) throws ReflectiveOperationException {
     Map<String, Method> known = METHODS.get(object.getClass());
     Method method = known.get(name);
     if (method == null) {

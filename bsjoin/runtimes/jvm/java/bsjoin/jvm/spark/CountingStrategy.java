@@ -42,8 +42,9 @@ public final class CountingStrategy extends SparkStrategy {
     boolean isNew = false;
     for (NamedExpression one : Scala.list(selection.projectList())) {
       Expression given = (Expression) one;
-      counting.add(counting(given));
-      isNew |= counting.get(counting.size() - 1) != given;
+      Expression own = OwnExpression.replaced(given, CountingStrategy::counting);
+      counting.add(own);
+      isNew |= own != given;
     }
     if (!isNew) {
       return Scala.seq();
@@ -52,7 +53,7 @@ public final class CountingStrategy extends SparkStrategy {
     return Scala.seq(planLater(new Project(Scala.seq(named), selection.child())));
   }
 
-  /** An expression whose calls count. */
+  /** A call that counts; null for another expression. */
   private static Expression counting(Expression expression) {
     if (expression instanceof Invoke call
         && call.targetObject() instanceof Literal text
@@ -65,6 +66,6 @@ public final class CountingStrategy extends SparkStrategy {
       children.set(0, new Literal(counting, new ObjectType(one.getClass())));
       return (Expression) call.withNewChildren(Scala.seq(children));
     }
-    return (Expression) expression.mapChildren(Scala.function(CountingStrategy::counting));
+    return null;
   }
 }

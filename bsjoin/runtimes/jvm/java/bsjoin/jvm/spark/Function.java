@@ -2,10 +2,12 @@ package bsjoin.jvm.spark;
 
 import com.fasterxml.jackson.databind.JsonNode;
 import java.io.Serializable;
+import java.util.Arrays;
 import org.apache.spark.sql.connector.catalog.functions.BoundFunction;
 import org.apache.spark.sql.connector.catalog.functions.ScalarFunction;
 import org.apache.spark.sql.connector.catalog.functions.UnboundFunction;
 import org.apache.spark.sql.types.DataType;
+import org.apache.spark.sql.types.StructField;
 import org.apache.spark.sql.types.StructType;
 
 /**
@@ -24,6 +26,7 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   private final DataType[] inputs; // known where plans are made: tasks call the method
   private final DataType result;
   private final boolean once;
+  private final boolean counts;
 
   /** {@code spec} is its name in the catalog, a JSON object, and {@code node} the same, parsed. */
   public Function(String spec, JsonNode node, DataType result, DataType... inputs) {
@@ -31,14 +34,16 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
     this.inputs = inputs;
     this.result = result;
     once = node.path("once").asBoolean(false);
+    counts = false;
   }
 
-  /** The same function. */
+  /** The same function, which counts: see {@link Counting}. */
   protected Function(Function<R> of) {
     spec = of.spec;
     inputs = of.inputs;
     result = of.result;
     once = of.once;
+    counts = true;
   }
 
   @Override
@@ -48,6 +53,11 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
           name() + " takes " + inputs.length + " arguments, not " + given.length());
     }
     return this;
+  }
+
+  /** The types of the arguments that a function is bound to. */
+  protected static DataType[] types(StructType given) {
+    return Arrays.stream(given.fields()).map(StructField::dataType).toArray(DataType[]::new);
   }
 
   @Override
@@ -83,5 +93,21 @@ public abstract class Function<R> implements UnboundFunction, ScalarFunction<R>,
   @Override
   public String toString() {
     return name();
+  }
+
+  // Equal functions do the same: Spark plans equal calls once, and may use what one has sent twice.
+
+  @Override
+  public boolean equals(Object other) {
+    return other instanceof Function<?> that
+        && that.getClass() == getClass()
+        && that.counts == counts
+        && that.spec.equals(spec)
+        && Arrays.equals(that.inputs, inputs);
+  }
+
+  @Override
+  public int hashCode() {
+    return spec.hashCode();
   }
 }

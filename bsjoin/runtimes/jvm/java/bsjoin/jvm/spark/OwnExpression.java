@@ -2,8 +2,12 @@ package bsjoin.jvm.spark;
 
 import java.io.Serializable;
 import java.util.Arrays;
+import java.util.function.UnaryOperator;
+import org.apache.spark.sql.catalyst.expressions.Alias;
+import org.apache.spark.sql.catalyst.expressions.ExprId;
 import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import scala.Option;
 import scala.Product;
 import scala.collection.immutable.Seq;
 
@@ -17,6 +21,19 @@ public abstract class OwnExpression extends Expression implements Serializable {
     children =
         Scala.seq(
             Arrays.stream(parts).filter(Expression.class::isInstance).toArray(Expression[]::new));
+  }
+
+  /** An expression as a column. */
+  public static Alias alias(Expression value, String name, ExprId id) {
+    return new Alias(value, name, id, Scala.seq(), Option.empty(), Scala.seq());
+  }
+
+  /** An expression with others in the place of some: the rule is null for those that stay. */
+  public static Expression replaced(Expression one, UnaryOperator<Expression> rule) {
+    Expression other = rule.apply(one);
+    return other != null
+        ? other
+        : (Expression) one.mapChildren(Scala.function(child -> replaced(child, rule)));
   }
 
   @Override

@@ -14,12 +14,7 @@ public abstract class OwnPlan extends SparkPlan {
   protected final SparkPlan child;
   private final Object[] parts; // the arguments of the constructor
 
-  /**
-   * An operator.
-   *
-   * @param child the last argument of the constructor
-   * @param others those before it
-   */
+  /** An operator, whose constructor has the others as its first arguments. */
   protected OwnPlan(SparkPlan child, Object... others) {
     this.child = child;
     parts = others;

@@ -22,10 +22,8 @@ public final class PartitionCounts implements Serializable {
   }
 
   /**
-   * Add what was counted of a partition.
-   *
-   * @param partition of the rows: where Spark has put some together, a task has several
-   * @param counts the number of rows, then what else was counted of them
+   * Add what was counted of a partition, of which a task has several where Spark has put some together:
+   * the number of rows, then what else was counted of them.
    */
   public void add(int partition, long... counts) {
     long[] report = new long[1 + counts.length];

@@ -4,8 +4,6 @@ import java.nio.file.Files;
 import java.nio.file.InvalidPathException;
 import java.nio.file.Path;
 import java.nio.file.Paths;
-import java.util.Arrays;
-import java.util.HashSet;
 import java.util.Locale;
 import java.util.Set;
 import java.util.regex.Matcher;
@@ -23,11 +21,10 @@ public final class Address {
 
   /** Of URLs, also if {@code //} is missing; of another one it may be the name of a folder. */
   private static final Set<String> SCHEMES =
-      new HashSet<>(
-          Arrays.asList(
-              ("s3 s3a s3n gs gcs abfs abfss az adl wasb wasbs oci oss tos hf sftp ssh smb webdav "
-                  + "webhdfs swebhdfs hdfs viewfs http https lakefs box wandb cosn obs ofs o3fs har")
-                  .split(" ")));
+      Set.of(
+          ("s3 s3a s3n gs gcs abfs abfss az adl wasb wasbs oci oss tos hf sftp ssh smb webdav "
+              + "webhdfs swebhdfs hdfs viewfs http https lakefs box wandb cosn obs ofs o3fs har")
+              .split(" "));
 
   private Address() {}
 

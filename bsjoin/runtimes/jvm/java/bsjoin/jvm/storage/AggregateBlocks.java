@@ -60,14 +60,7 @@ final class AggregateBlocks {
     return levels[0][width * slot];
   }
 
-  /**
-   * Add some blocks to what was found.
-   *
-   * @param some the bits of the parts; all of them are there
-   * @param first the first block
-   * @param stop one past the last one
-   * @param found of each part, by its ordinal
-   */
+  /** Add some blocks to what was found of some parts, by the bits of their ordinals. */
   void add(int some, int first, int stop, long[] found) {
     for (int part = 0; part < Part.TOTAL.ordinal(); part++) {
       if ((some >> part & 1) != 0) {

@@ -2,8 +2,6 @@ package bsjoin.jvm.storage;
 
 import org.apache.spark.sql.types.ByteType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.DoubleType;
-import org.apache.spark.sql.types.FloatType;
 import org.apache.spark.sql.types.IntegerType;
 import org.apache.spark.sql.types.ShortType;
 import org.apache.spark.unsafe.Platform;
@@ -60,7 +58,7 @@ public final class AggregateTree {
     this.column = column;
     this.rows = rows;
     DataType type = column.dataType();
-    floating = type instanceof DoubleType || type instanceof FloatType;
+    floating = Types.isFloating(type);
     narrow =
         type instanceof IntegerType || type instanceof ShortType || type instanceof ByteType;
   }
@@ -80,13 +78,9 @@ public final class AggregateTree {
   }
 
   /**
-   * Some parts of some rows. What is read of the rows themselves is read once for all.
-   *
-   * @param parts which: the bits of their ordinals
-   * @param first the first row
-   * @param stop one past the last one
-   * @param values room for {@link #AT_ONCE} values
-   * @param found gets each part, by its ordinal; others are any numbers
+   * Some parts, by the bits of their ordinals, of some rows: {@code found} gets each by its ordinal, and
+   * any numbers for others. What is read of the rows themselves is read once for all; {@code values} is
+   * room for {@link #AT_ONCE} of them.
    */
   public void of(int parts, int first, int stop, long[] values, long[] found) {
     int begin = -(-first >> BLOCK_BITS);
@@ -114,13 +108,9 @@ public final class AggregateTree {
   }
 
   /**
-   * Read what {@link #of} reads first at ends of runs, so that it is in the CPU's caches then; what
-   * is returned says nothing. A loop for each array: the CPU waits for many of its rows at once.
-   *
-   * @param references of rows that the segment has
-   * @param first the first of them that counts
-   * @param stop one past the last one
-   * @param isLast whether these are the last rows of runs, not the first
+   * Read what {@link #of} reads first at ends of runs, which have references, so that it is in the CPU's
+   * caches then; what is returned says nothing. A loop for each array: the CPU waits for many of its
+   * rows at once.
    */
   public long touch(long[] references, int first, int stop, boolean isLast) {
     long sum = 0;
@@ -173,12 +163,7 @@ public final class AggregateTree {
     };
   }
 
-  /**
-   * The values of at most {@link #AT_ONCE} rows, those of nulls left out.
-   *
-   * @param place where the first one is put
-   * @return the place behind the last one
-   */
+  /** Put the values of some rows, those of nulls left out, at a place; the place behind the last one. */
   private int values(int first, int stop, long[] values, int place) {
     column.numbers(first, stop - first, values, place);
     int next = place + stop - first;

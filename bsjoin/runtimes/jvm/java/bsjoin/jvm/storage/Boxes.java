@@ -129,10 +129,7 @@ public final class Boxes {
     return hull[2 * dimension] >= from && hull[2 * dimension + 1] <= to;
   }
 
-  /**
-   * The first of some rows that is in no block, as it matches nothing: one of its intervals is empty,
-   * or has no start. -1 if there is none.
-   */
+  /** The first of some rows that is in no block, as it matches nothing: an interval is empty; or -1. */
   public int nextWithout(int first, int stop) {
     int[] found = without;
     if (found == null) {
@@ -149,12 +146,7 @@ public final class Boxes {
         .anyMatch(one -> bound(0, place, 2 * one) > bound(0, place, 2 * one + 1));
   }
 
-  /**
-   * Which entries of a block have something in common with a box, as bits.
-   *
-   * @param low the least code in each dimension
-   * @param high the greatest
-   */
+  /** Which entries of a block have something in common with a box, as bits. */
   public int met(int level, int block, long[] low, long[] high) {
     long at = levels[level] + size * block;
     int found = (1 << FAN) - 1;

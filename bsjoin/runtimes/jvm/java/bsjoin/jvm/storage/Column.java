@@ -61,11 +61,7 @@ public final class Column extends ColumnVector {
     return new Column(type, file, rows, valid, offsets, data, length, width);
   }
 
-  /**
-   * A column without nulls that is a part of another file.
-   *
-   * @param data where its values of 8 bytes begin; the caller has checked that they end in the file
-   */
+  /** A column without nulls that is a part of another file, where its values of 8 bytes begin. */
   static Column within(Mapping file, int rows, DataType type, long data) {
     return new Column(type, file, rows, 0, 0, data, 8L * rows, 8);
   }
@@ -243,12 +239,19 @@ public final class Column extends ColumnVector {
     return found;
   }
 
-  public boolean equalsText(int row, UTF8String key) {
-    return equals(row, key.getBaseObject(), key.getBaseOffset(), key.numBytes());
+  /** The value of a row as Spark has it; null for none. */
+  public Object value(int row) {
+    return isNullAt(row) ? null : new ColumnarArray(this, row, 1).get(0, type);
   }
 
-  public boolean equalsBinary(int row, byte[] key) {
-    return equals(row, key, Platform.BYTE_ARRAY_OFFSET, key.length);
+  /** Whether a stored key is a value that is no long. */
+  public boolean is(int row, Object key) {
+    if (key instanceof UTF8String text) {
+      return equals(row, text.getBaseObject(), text.getBaseOffset(), text.numBytes());
+    }
+    return key instanceof byte[] bytes
+        ? equals(row, bytes, Platform.BYTE_ARRAY_OFFSET, bytes.length)
+        : value(row).equals(key);
   }
 
   private boolean equals(int row, Object base, long offset, int size) {

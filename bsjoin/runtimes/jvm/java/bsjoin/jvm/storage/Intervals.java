@@ -83,13 +83,7 @@ public final class Intervals {
     file.check(next == empties, "the empty intervals do not ascend at entry ", next);
   }
 
-  /**
-   * The first interval of some rows that ends late enough; -1 if none does.
-   *
-   * @param first the first of the rows
-   * @param stop one past the last of them
-   * @param least its least last point
-   */
+  /** The first interval of some rows whose last point is not below the least; -1 if there is none. */
   public int next(int first, int stop, long least) {
     int row = climb(first, stop, least);
     // In the tree an empty interval is like one that ends at the least code.

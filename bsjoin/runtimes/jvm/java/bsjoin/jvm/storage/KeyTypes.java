@@ -31,10 +31,9 @@ public final class KeyTypes {
   /** The column that the table's side of an equality is, without a cast that loses nothing. */
   public static Expression column(Expression stored) {
     Expression at = plain(Collations.column(stored));
-    if (at instanceof Cast && Types.isWider(at.dataType(), ((Cast) at).child().dataType())) {
-      return plain(((Cast) at).child());
-    }
-    return at;
+    return at instanceof Cast cast && Types.isWider(cast.dataType(), cast.child().dataType())
+        ? plain(cast.child())
+        : at;
   }
 
   /** Without the normal form of NaN and zero, which the hash has anyway. */

@@ -15,12 +15,8 @@ import java.util.stream.IntStream;
 import java.util.stream.Stream;
 import org.apache.spark.sql.types.DataType;
 import org.apache.spark.sql.types.DataTypes;
-import org.apache.spark.sql.types.DayTimeIntervalType;
 import org.apache.spark.sql.types.IntegralType;
-import org.apache.spark.sql.types.LongType;
 import org.apache.spark.sql.types.StructType;
-import org.apache.spark.sql.types.TimestampNTZType;
-import org.apache.spark.sql.types.TimestampType;
 import scala.Option;
 
 /**
@@ -54,12 +50,10 @@ public final class Manifest {
   private final List<Boolean> nullsEqual = new ArrayList<>(); // whether null keys are in the index
   public final DataType[] compared; // of the keys that are stored for comparison
   public final int rangeColumns; // 0: equality joins only; 1: points; 2: intervals
-  public final List<String> rangeNames = new ArrayList<>();
-  public final List<DataType> rangeTypes = new ArrayList<>(); // in which they are searched
+  public final Dimension range; // that its rows are sorted by, of no columns without one
   public final String ranged; // their names and types and which ends belong to them, as JSON
-  public final String closed; // the last of these; empty for points
   public final boolean ordered; // whether the index has the places of a key's rows in their order
-  public final List<Dimension> dimensions = new ArrayList<>(); // that range, then those of boxes
+  public final List<Dimension> dimensions = new ArrayList<>(); // that one, then those of boxes
   public final String boxes; // names, types and ends of the latter, as JSON; empty without any
   final int pointColumn; // the place of the column that the range index has as it is; -1 for none
   public final Rows[] segments; // below the layers
@@ -205,48 +199,20 @@ public final class Manifest {
             ColumnType.fits8Bytes(types.get(i))
                 ? DataTypes.LongType
                 : Collations.stored(types.get(i)));
-    JsonNode range = node.path("ranged");
-    JsonNode ends = range.path("closed");
-    rangeColumns = range.isMissingNode() || range.isNull() ? 0 : ends.isNull() ? 1 : 2;
-    check(
-        range.path("names").size() == rangeColumns && (rangeColumns < 2 || CLOSED.contains(ends.asText())),
-        "its field 'ranged' is neither of points nor of intervals");
-    for (int i = 0; i < rangeColumns; i++) {
-      rangeNames.add(range.path("names").path(i).asText());
-      JsonNode type = range.path("types").path(i);
-      check(type.isTextual(), "its field 'ranged' has other types than bsjoin writes"); // as above
-      rangeTypes.add(DataType.fromJson(type.toString()));
-    }
-    check(
-        new HashSet<>(rangeTypes).size() <= 1, "its field 'ranged' has types that are not the same");
-    closed = ends.asText("");
-    ordered = range.path("ordered").asBoolean(false);
-    check(!ordered || rangeColumns > 1, "its field 'ranged' is of points and ordered");
-    ranged =
-        rangeColumns == 0
-            ? ""
-            : "[" + range.path("names") + "," + range.path("types") + "," + ends
-                + (ordered ? ",true]" : "]");
-    if (rangeColumns > 0) {
-      dimensions.add(new Dimension(rangeNames, rangeTypes.get(0), closed));
-    }
-    pointColumn = pointColumn();
+    JsonNode first = node.path("ranged");
+    ordered = first.path("ordered").asBoolean(false);
     StringJoiner further = new StringJoiner(",", "[", "]").setEmptyValue("");
-    for (JsonNode box : rangeColumns == 0 ? JSON.createArrayNode() : node.path("boxes")) {
-      JsonNode kinds = box.path("types");
-      JsonNode end = box.path("closed");
-      check(
-          kinds.path(0).isTextual() // as above
-              && kinds.size() == (end.isNull() ? 1 : 2)
-              && kinds.size() == box.path("names").size()
-              && (end.isNull() || CLOSED.contains(end.asText())),
-          "its field 'boxes' is neither of points nor of intervals");
-      List<String> names = new ArrayList<>();
-      box.path("names").forEach(name -> names.add(name.asText()));
-      dimensions.add(
-          new Dimension(names, DataType.fromJson(kinds.path(0).toString()), end.asText("")));
-      further.add("[" + box.path("names") + "," + kinds + "," + end + "]");
+    if (first.isMissingNode() || first.isNull()) {
+      range = new Dimension(List.of(), DataTypes.NullType, "");
+      ranged = "";
+    } else {
+      ranged = addDimension(first, "ranged") + (ordered ? ",true]" : "]");
+      range = dimensions.get(0);
+      node.path("boxes").forEach(box -> further.add(addDimension(box, "boxes") + "]"));
     }
+    rangeColumns = range.names().size();
+    check(!ordered || rangeColumns > 1, "its field 'ranged' is of points and ordered");
+    pointColumn = pointColumn();
     boxes = further.toString();
     check(
         boxes.isEmpty()
@@ -282,6 +248,24 @@ public final class Manifest {
     longestRun = indexed().mapToInt(segment -> segment.longestRun).max().orElse(0);
   }
 
+  /** Read a range; without its end what readers compare of it. */
+  private String addDimension(JsonNode node, String field) {
+    JsonNode types = node.path("types");
+    JsonNode ends = node.path("closed");
+    List<String> names = new ArrayList<>();
+    node.path("names").forEach(name -> names.add(name.asText()));
+    check(
+        types.path(0).isTextual() // a user's type names a class, as above
+            && types.size() == (ends.isNull() ? 1 : 2)
+            && types.size() == names.size()
+            && types.path(types.size() - 1).equals(types.path(0))
+            && (ends.isNull() || CLOSED.contains(ends.asText())),
+        "its field '" + field + "' is neither of points nor of intervals");
+    dimensions.add(
+        new Dimension(names, DataType.fromJson(types.path(0).toString()), ends.asText("")));
+    return "[" + node.path("names") + "," + types + "," + ends;
+  }
+
   private Rows[] rows(JsonNode node, String field, boolean isIndexed) {
     JsonNode listed = node.path(field);
     check(listed.isArray(), "its field '" + field + "' is not a list");
@@ -303,12 +287,10 @@ public final class Manifest {
 
   /** The place of the first range column, if its values are their own codes; -1 if not. */
   private int pointColumn() {
-    int found = rangeColumns == 0 ? -1 : place(rangeNames.get(0));
+    int found = rangeColumns == 0 ? -1 : place(range.names().get(0));
     DataType type = found < 0 ? null : storedType(found);
-    boolean isPlain =
-        type instanceof LongType || type instanceof TimestampType
-            || type instanceof TimestampNTZType || type instanceof DayTimeIntervalType;
-    return isPlain && type.equals(rangeTypes.get(0)) ? found : -1;
+    boolean isPlain = type != null && Types.isFull(type) && type.equals(range.type());
+    return isPlain ? found : -1;
   }
 
   /** Refuse another format by its number, before anything else is looked at. */
@@ -458,7 +440,7 @@ public final class Manifest {
 
   /** Whether the range columns are stored by their ranks, and not by codes of 64 bits. */
   public boolean isRanked() {
-    return rangeColumns > 0 && Types.isRanked(rangeTypes.get(0));
+    return rangeColumns > 0 && Types.isRanked(range.type());
   }
 
   /**

@@ -61,7 +61,7 @@ public final class Mapping {
   }
 
   /** The same; a number follows the text, which so costs nothing where it holds. */
-  void check(boolean holds, String otherwise, int number) {
+  void check(boolean holds, String otherwise, long number) {
     if (!holds) {
       throw TableError.damaged(name, otherwise + number);
     }

@@ -82,13 +82,7 @@ public final class Points {
     return file.getLong(values + 8L * row);
   }
 
-  /**
-   * The first row of a key whose point is not below a code; {@code high} if there is none.
-   *
-   * @param code the code
-   * @param low the key's first row
-   * @param high one past its last row
-   */
+  /** The first row of a key whose point is not below a code; {@code high} if there is none. */
   public int notBelow(long code, int low, int high) {
     return notBelow(code, slot(code, low, high), low, high);
   }

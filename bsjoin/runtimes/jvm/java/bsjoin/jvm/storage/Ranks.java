@@ -48,8 +48,8 @@ public final class Ranks {
     UTF8String before = null;
     for (long rank = 0; rank < count; rank++) {
       UTF8String value = value(rank);
-      holds(before == null || before.compareTo(value) < 0, "the distinct values fall at rank ", rank);
-      holds(prefix(rank) == piece(value), "a prefix is wrong at rank ", rank);
+      file.check(before == null || before.compareTo(value) < 0, "the distinct values fall at rank ", rank);
+      file.check(prefix(rank) == piece(value), "a prefix is wrong at rank ", rank);
       before = value;
     }
   }
@@ -59,16 +59,10 @@ public final class Ranks {
     long last = 2 * count - 1;
     for (int row = 0; row < rows; row++) {
       long code = points.value(row);
-      holds(code >= 1 && code <= last && code % 2 == 1, "the point has no stored value at row ", row);
+      file.check(code >= 1 && code <= last && code % 2 == 1, "the point has no stored value at row ", row);
       long end = intervals == null ? 0 : intervals.last(row);
       boolean isEnd = end >= 0 && end <= last || end == Long.MIN_VALUE || end == Long.MAX_VALUE;
-      holds(isEnd, "the last point has no stored value at row ", row);
-    }
-  }
-
-  private void holds(boolean holds, String otherwise, long at) {
-    if (!holds) {
-      throw TableError.damaged(file.name, otherwise + at);
+      file.check(isEnd, "the last point has no stored value at row ", row);
     }
   }
 
@@ -110,7 +104,7 @@ public final class Ranks {
     long begin = file.getLong(ends + 8 * rank);
     long size = end(rank) - begin;
     boolean isInside = begin >= 0 && size >= 0 && begin <= length - size && size <= Mapping.LONGEST;
-    holds(isInside, "the ranked value is not inside of its bytes at rank ", rank);
+    file.check(isInside, "the ranked value is not inside of its bytes at rank ", rank);
     return UTF8String.fromAddress(null, file.address(text + begin), (int) size);
   }
 
@@ -146,7 +140,7 @@ public final class Ranks {
   /** The number whose {@link #text} has a code. */
   public BigInteger number(long code) {
     byte[] bytes = value(code >> 1).getBytes();
-    holds(bytes.length == WIDE, "the ranked value is no decimal at rank ", code >> 1);
+    file.check(bytes.length == WIDE, "the ranked value is no decimal at rank ", code >> 1);
     return number(bytes);
   }
 

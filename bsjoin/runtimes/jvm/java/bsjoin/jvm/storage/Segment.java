@@ -2,12 +2,7 @@ package bsjoin.jvm.storage;
 
 import java.util.concurrent.atomic.AtomicReferenceArray;
 import org.apache.spark.sql.catalyst.expressions.XXH64;
-import org.apache.spark.sql.types.BinaryType;
 import org.apache.spark.sql.types.DataType;
-import org.apache.spark.sql.types.Decimal;
-import org.apache.spark.sql.types.DecimalType;
-import org.apache.spark.sql.types.LongType;
-import org.apache.spark.sql.types.StringType;
 import org.apache.spark.unsafe.types.UTF8String;
 
 /**
@@ -83,7 +78,7 @@ public final class Segment {
     points = rangeColumns > 0 ? new Points(this, arrow) : null;
     intervals =
         rangeColumns > 1
-            ? new Intervals(this, points, arrow, manifest.closed, manifest.ordered)
+            ? new Intervals(this, points, arrow, manifest.range.closed(), manifest.ordered)
             : null;
     ranks = rangeColumns > 0 && manifest.isRanked() ? new Ranks(arrow, lists) : null;
     if (ranks != null) {
@@ -108,10 +103,10 @@ public final class Segment {
     long begin = arrow.offset(text + 2, 0);
     long length = file.getInt(arrow.offset(text + 1, 8) + 4);
     // No more than is compared: a long text may leave the piece of the file that is mapped.
-    long most = Math.min(arrow.length(text + 2), manifest.closed.length() + 1L);
+    long most = Math.min(arrow.length(text + 2), manifest.range.closed().length() + 1L);
     int size = (int) Math.max(0, Math.min(length, most));
     String closed = UTF8String.fromAddress(null, file.address(begin), size).toString();
-    file.check(closed.equals(manifest.closed), "closed is not that of the manifest");
+    file.check(closed.equals(manifest.range.closed()), "closed is not that of the manifest");
   }
 
   /** The hash of an integer key: that of Spark's xxhash64. */
@@ -269,24 +264,12 @@ public final class Segment {
   /** Whether a row has the key of a row of another segment, whose hash is the same. */
   boolean hasKeyOf(int row, Segment other, int at) {
     for (int i = 0; i < manifest.compared.length; i++) {
-      Column ours = column(i);
-      Column theirs = other.column(i);
-      DataType type = manifest.compared[i];
-      boolean same =
-          type instanceof LongType ? ours.getLong(row) == theirs.getLong(at)
-              : type instanceof StringType ? ours.equalsText(row, theirs.getUTF8String(at))
-              : type instanceof BinaryType ? ours.equalsBinary(row, theirs.getBinary(at))
-              : decimal(ours, row, type).equals(decimal(theirs, at, type));
-      if (!same) {
+      Object key = other.column(i).value(at);
+      if (!(key instanceof Long ? key.equals(column(i).value(row)) : column(i).is(row, key))) {
         return false;
       }
     }
     return true;
-  }
-
-  private static Decimal decimal(Column column, int row, DataType type) {
-    DecimalType decimal = (DecimalType) type;
-    return column.getDecimal(row, decimal.precision(), decimal.scale());
   }
 
   /** One past the last row that has the key of a row. */

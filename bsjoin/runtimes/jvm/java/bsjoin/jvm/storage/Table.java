@@ -92,11 +92,7 @@ public final class Table {
   /** A version that is open, and the last time for which it is fresh enough, in microseconds. */
   record Active(Version version, long untilUs) {}
 
-  /**
-   * The version for a micro-batch; the folder is read once per micro-batch.
-   *
-   * @param timeUs the micro-batch's timestamp in microseconds since the epoch
-   */
+  /** The version for a micro-batch, by its timestamp; the folder is read once per micro-batch. */
   synchronized Active at(long timeUs) {
     Freshness.Fresh found = freshAt(timeUs, false);
     return new Active(opened(found.manifest()), found.untilUs());

@@ -35,12 +35,7 @@ public final class Version {
   private final KeyBits changed; // the keys of layers; null without layers
   private BitSet[] hidden; // rows, by segment; made when they are first asked for
 
-  /**
-   * Map the indexes of all segments.
-   *
-   * @param opened versions of the table; what they have open is shared: neither mapped nor checked
-   *     again
-   */
+  /** Map the indexes of all segments but those that other versions have open, and checked. */
   Version(Storage storage, Manifest manifest, Iterable<Version> opened) {
     this.manifest = manifest;
     slot = manifest.version % SLOTS;
@@ -105,15 +100,17 @@ public final class Version {
         return manifest.compared.length == 0 ? ifPresent(found) : found;
       }
     }
-    return inBase(hash);
+    return inBase(hash, hash);
   }
 
-  private long inBase(long hash) {
+  /** The first row with a hash in the base, or with a key where that has the order of the keys. */
+  private long inBase(long hash, long key) {
     int number = bases == 1 ? 0 : manifest.segmentOf(hash);
     if (number < 0) {
       return MISSING;
     }
-    return reference(number, segments[number].find(hash));
+    Segment segment = segments[number];
+    return reference(number, segment.find(segment.isByKey ? key : hash));
   }
 
   /** The reference of the first row with an integer as its key; {@link #MISSING} if none. */
@@ -127,21 +124,10 @@ public final class Version {
     if (bases == 1 && segments[0].isByKey) {
       return reference(0, segments[0].find(key));
     }
-    long hash = Segment.hash(key);
-    int number = bases == 1 ? 0 : manifest.segmentOf(hash);
-    if (number < 0) {
-      return MISSING;
-    }
-    Segment segment = segments[number];
-    return reference(number, segment.find(segment.isByKey ? key : hash));
+    return inBase(Segment.hash(key), key);
   }
 
-  /**
-   * The first row with a hash in layers.
-   *
-   * @param place where to begin among {@link #above}
-   * @param key what segments in the order of their keys are searched for
-   */
+  /** The first row with a hash in layers, from a place among {@link #above} on. */
   private long inLayers(int place, long hash, long key) {
     for (int i = place; i < above.length; i++) {
       Segment segment = segments[above[i]];
@@ -158,11 +144,7 @@ public final class Version {
     return reference >= 0 && segmentNumber(reference) >= present ? MISSING : reference;
   }
 
-  /**
-   * The rows of a segment whose keys have other rows in a layer above it, or none; null without any.
-   *
-   * @param number of the segment, among {@link Manifest#shown}
-   */
+  /** The rows of a segment whose keys have other rows in a layer above it, or none; null without. */
   public BitSet hidden(int number) {
     BitSet found = changed == null ? null : hidden()[number];
     return found == null || found.isEmpty() ? null : found;
@@ -235,14 +217,9 @@ public final class Version {
   }
 
   /**
-   * {@link #findInteger} or {@link #find(long)} of many keys, in steps that wait for memory together.
-   * What reads it is a loop of its own: the shorter, the more of its reads a CPU waits for at once.
-   *
-   * @param keys the keys, or their hashes
-   * @param areIntegers whether they are keys
-   * @param count how many
-   * @param steps of at least as many
-   * @param found gets the references
+   * {@link #findInteger}, or of hashes {@link #find(long)}, of many keys, in steps that wait for memory
+   * together. What reads it is a loop of its own: the shorter, the more of its reads a CPU waits for at
+   * once.
    */
   public void find(long[] keys, boolean areIntegers, int count, Steps steps, long[] found) {
     long[] addresses = steps.addresses;
@@ -385,19 +362,14 @@ public final class Version {
       place++;
     }
     long below = inLayers(place + 1, hash, hash);
-    return below == MISSING ? inBase(hash) : below;
+    return below == MISSING ? inBase(hash, hash) : below;
   }
 
   public boolean holds(long reference) {
     return reference >>> SLOT_SHIFT == slot;
   }
 
-  /**
-   * The segment of a reference to a row of this version.
-   *
-   * @throws IllegalStateException if the row is not there: another process that has found it has
-   *     read other files
-   */
+  /** The segment of a reference; an error if another process, which found it, has read other files. */
   public Segment segment(long reference) {
     int number = segmentNumber(reference);
     if (number >= segments.length || row(reference) >= segments[number].rows) {
