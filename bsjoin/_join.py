@@ -179,17 +179,13 @@ def join_by(
     cache: Literal["auto"] | Full | Incremental,
 ) -> DataFrame:
     """:func:`join`, its arguments checked and in one object."""
-    probe_side(stream)
     if not (cache == "auto" or isinstance(cache, Full | Incremental)):
         raise ArgumentError(
             f"cache={cache!r}: give 'auto', bsjoin.Full(...) or bsjoin.Incremental(...)"
         )
     if isinstance(batch, Source):
         schema = schema_of_source(batch, cache if isinstance(cache, Incremental) else None)
-        keyed = keyed_stream(call, stream, lambda: schema.names)
-        if keyed is not None:
-            joined = _join_source(*keyed, batch, cache, schema)
-            return joined.drop(*keyed[0].added)
+        call, stream = keyed_stream(call, stream, lambda: schema.names)
         return _join_source(call, stream, batch, cache, schema)
     if isinstance(cache, Incremental):
         raise ArgumentError(
@@ -204,9 +200,7 @@ def join_by(
             )
         return batch._join_by(call, stream)
     table_side(batch)
-    keyed = keyed_stream(call, stream, lambda: batch.columns)
-    if keyed is not None:
-        return join_by(*keyed, batch, cache).drop(*keyed[0].added)
+    call, stream = keyed_stream(call, stream, lambda: batch.columns)
     # Everything that can be wrong with the call is found before the table is built.
     join = resolve(stream, UnbuiltTable(batch.schema, "the table"), call)
     join = with_candidates(join, stream, batch.schema, batch, call)

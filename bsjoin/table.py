@@ -766,9 +766,7 @@ class BatchTable:
 
     def _join_by(self, call: JoinCall, stream: DataFrame) -> DataFrame:
         """:meth:`join`, its arguments checked and in one object."""
-        keyed = keyed_stream(call, stream, lambda: self.columns)
-        if keyed is not None:
-            return self._join_by(*keyed).drop(*keyed[0].added)
+        call, stream = keyed_stream(call, stream, lambda: self.columns)
         manifest = versions.latest(self._location)
         join = resolve(stream, BuiltTable(manifest, self.path), call)
         brings = all(one.function == "collect" for one in join.aggregates)

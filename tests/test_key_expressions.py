@@ -34,10 +34,6 @@ def streamed(spark: SparkSession) -> DataFrame:
     return spark.createDataFrame(draws, "id int, name string, x double")
 
 
-def names(df: DataFrame) -> set[tuple[Any, ...]]:
-    return set(map(tuple, df.collect()))
-
-
 @pytest.mark.in_turns("runtime", others="long")
 @pytest.mark.usefixtures("runtime")
 def test_rows_are_those_of_sparks_own_join(spark: SparkSession, tmp_path: Path) -> None:
@@ -56,6 +52,8 @@ def test_rows_are_those_of_sparks_own_join(spark: SparkSession, tmp_path: Path) 
     ours["two"] = built.join(stream, [("name", "shown"), (whole, "n")], "left")
     equal = (stream["name"] == numbers["shown"]) & (F.ceil(stream["x"] / 2) == numbers["n"])
     own["two"] = by_spark(stream, numbers, equal, "left")
+    alike = [(F.col("name").alias("key"), "shown"), (whole.alias("KEY"), "n")]
+    ours["alike"], own["alike"] = built.join(stream, alike, "left"), own["two"]
     hot = by_name.join(stream, [(lower, "name")], partition=HotSpot(partitions=2, sample=100))
     ours["routed"], own["routed"] = hot, own["text inner"]
     for name, df in ours.items():
@@ -79,18 +77,18 @@ def test_sources_ranges_and_references(spark: SparkSession, tmp_path: Path) -> N
     source = sources.sql(url, table="p")
     for cache in (Incremental(max_rows=10), Full()):
         joined = bsjoin.join(stream.alias("s"), source, [(lower, "name")], cache=cache)
-        found = names(joined.select(stream["id"], "s.name", "v"))
+        found = set(rows(joined.select(stream["id"], "s.name", "v")))
         small = {(2, "a", 1), (11, "a", 1), (3, "A", 1), (12, "A", 1)}
         assert found == small | {(8, "É", 2), (17, "É", 2)}
     # In a condition the table's key is the table's.
     where = "v > id AND name_batch < 'b' AND name = 'A'"
     joined = bsjoin.join(stream, people(spark), [(lower, "name")], where=where)
     assert joined.columns == ["id", "name", "x", "v"]
-    assert names(joined.select("id", "v")) == {(3, 9)}
+    assert set(rows(joined.select("id", "v"))) == {(3, 9)}
     when = AsOf("x", "v")
     table = people(spark).selectExpr("name", "double(v) AS v")
     joined = bsjoin.join(stream, table, [(lower, "name")], when=when)
-    found = names(joined.select("id", "v"))
+    found = set(rows(joined.select("id", "v")))
     assert found == {(10, 1), (11, 2), (12, 2), (14, 4), (15, 6), (16, 7)}
 
 

@@ -210,7 +210,7 @@ def returned(rows: DataFrame, join: ResolvedJoin) -> DataFrame:
     if join.aggregates and join.indicator is not None:  # an array
         found = F.size(F.col(quoted(join.names[0]))) > 0
         rows = rows.select("*", found.alias(join.indicator))
-    hidden = [*join.names[len(join.names) - join.extra :]]
+    hidden = [*join.names[len(join.names) - join.extra :], *join.added]
     if join.match is not None and join.match != join.indicator:
         hidden.append(join.match)
     return rows.drop(*hidden) if hidden else rows

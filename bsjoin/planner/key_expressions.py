@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
@@ -15,22 +16,21 @@ from bsjoin.planner.columns import unused
 
 def keyed_stream(
     call: JoinCall, stream: DataFrame, table: Callable[[], Iterable[str]]
-) -> tuple[JoinCall, DataFrame] | None:
-    """Make the stream's expressions columns of it; None if all keys are given by name.
+) -> tuple[JoinCall, DataFrame]:
+    """The same join with all keys given by name, and the stream with a column for each expression.
 
-    The same call comes back, its keys given by name, and the stream with the columns that it has
-    ``added`` for the expressions: the result is to be without them.
+    These columns are the ``added`` ones of the call: the result is without them.
 
     Raises:
         ArgumentError: a key is neither a name nor a pair; or an expression is none that Spark
             evaluates for each row alone.
     """
     if call.on is None or isinstance(call.on, str | Mapping):
-        return None
+        return call, stream
     pairs = [_pair(one) for one in call.on]
     given = [key for key, _ in pairs if isinstance(key, Column)]
     if not given:
-        return None
+        return call, stream
     try:
         # A filter has what a key has: no generator, no aggregate, no window.
         for key in given:
@@ -42,7 +42,8 @@ def keyed_stream(
             f"on={call.on!r}: a key of the stream is an expression of its columns, of one row "
             f"each: {reason}"
         ) from None
-    texts = [f"{text}_{n}" if texts.count(text) > 1 else text for n, text in enumerate(texts)]
+    times = Counter(map(str.lower, texts))
+    texts = [f"{text}_{n}" if times[text.lower()] > 1 else text for n, text in enumerate(texts)]
     added = unused([*stream.columns, *table(), *texts], *texts)
     names = iter(added)
     on = [(next(names) if isinstance(key, Column) else key, name) for key, name in pairs]

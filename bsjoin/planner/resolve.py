@@ -102,6 +102,7 @@ def resolve(stream: DataFrame, table: UnbuiltTable | BuiltTable, call: JoinCall)
         cycle=call.cycle,
         checked=tuple(one for one in conditions if one is not searched),
         aggregates=aggregates,
+        added=call.added,
     )
 
 

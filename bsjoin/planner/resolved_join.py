@@ -39,6 +39,7 @@ class ResolvedJoin:
         checked: further range conditions, which each pair of rows is checked for.
         where: what a pair of rows must fulfil besides, these included; None (default) for nothing.
         extra: so many columns, the last ones, are not in the result; default 0.
+        added: columns of the stream that are not in the result either, see ``JoinCall``.
         match: the name of a column behind these that says whether there is a match; None (default)
             where nothing needs it.
         indicator: the name of the column that says whether there is a match; None (default) for no
@@ -64,6 +65,7 @@ class ResolvedJoin:
     checked: tuple[Condition, ...] = ()
     where: Where | None = field(default=None, repr=False, compare=False)
     extra: int = 0
+    added: tuple[str, ...] = ()
     match: str | None = None
     indicator: str | None = None
     boxes: tuple[BoxRange, ...] = ()

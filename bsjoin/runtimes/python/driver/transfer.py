@@ -95,8 +95,9 @@ def _apart(planned: PlannedJoin, before: Stage, moved: bool, wanted: str, chains
         return "its keys have a collation"
     if planned.join.nulls_equal is not None:
         return "nulls are equal in its keys"
-    if planned.plan.reports != before.joins[0].plan.reports:
-        return "its figures are read, and those of the join before are not"
+    first = before.joins[0]
+    if (planned.plan.reports, planned.join.cycle) != (first.plan.reports, first.join.cycle):
+        return "its figures are read apart from those of the join before"
     if wanted == "auto" and not _is_narrow(before.stream, len(before.joins) + 1):
         return "the rows are wide"
     if planned.stream.is_cached:
