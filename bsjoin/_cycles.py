@@ -88,15 +88,13 @@ class Cycles:
             partition = self._partition(context)
             splits = {} if context is None else context.splits
             route_plan = self._route(stream, partition, batch_id, splits)
-            if context is None:
-                cycle = Cycle(self._state, route_plan)
-            else:
-                cycle = Cycle(self._state, route_plan, context.place)
+            cycle = Cycle(self._state, route_plan, None if context is None else context.place)
             call = replace(self.call, partition=partition, cycle=cycle)
             result = join_by(call, stream, self.batch, self.cache)
             with cycle.counting(stream.sparkSession):
                 self.sink(result, batch_id)
-            figures = cycle.figures({} if context is None else context.observed())
+            below = {} if context is None else context.observed()
+            figures = cycle.figures(stream.sparkSession, below)
             if context is not None and self._placing is not None:
                 shuffled = self.call.partition is not None
                 self._placing.cached(context, figures, cycle.table_bytes, by_key=shuffled)
@@ -144,11 +142,7 @@ class Cycles:
         return replace(partition, partitions=context.partitions)
 
     def _route(
-        self,
-        stream: DataFrame,
-        partition: Hash | HotSpot | None,
-        batch_id: int,
-        splits: Splits,
+        self, stream: DataFrame, partition: Hash | HotSpot | None, batch_id: int, splits: Splits
     ) -> RoutePlan | None:
         if not isinstance(partition, HotSpot):
             return None

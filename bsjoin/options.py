@@ -49,8 +49,8 @@ class Full:
             ``foreachBatch``.
         version: with ``refresh="on_commit"``, a query of the source's version, for sources that
             tell none: SQL that returns one value, which is another one after each change, such as
-            ``"SELECT max(batch) FROM loads"``. ``None`` (default): the versions of what the
-            DataFrame reads.
+            ``"SELECT max(batch) FROM db.loads"``. Name tables in full: each look analyses it in the
+            session as it is then. ``None`` (default): the versions of what the DataFrame reads.
         fail_on_data_loss: with ``refresh="on_commit"``, what is done if the source does not have
             the changes any more that it should tell: since its history was vacuumed, a feed was
             switched off, or a slot of PostgreSQL is a new one. False (default): it is read whole,

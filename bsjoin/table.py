@@ -102,12 +102,7 @@ class BatchTable:
     """
 
     def __init__(
-        self,
-        location: StorageLocation,
-        *,
-        may_change: bool,
-        options: Full,
-        private: bool = False,
+        self, location: StorageLocation, *, may_change: bool, options: Full, private: bool = False
     ):
         self._location = location
         self._may_change = may_change
@@ -417,8 +412,8 @@ class BatchTable:
         """The table as a DataFrame: its rows are read from the stored files, in Spark's JVM.
 
         The same as ``spark.read.format("bsjoin").load(path)``, in a session that has the jar. A
-        query reads the version that is the newest when it is planned, a micro-batch of a stream
-        that which is active at its timestamp.
+        query reads the version that is the newest when it is planned, a micro-batch of a stream,
+        its function for ``foreachBatch`` included, that which is active at its timestamp.
 
         Args:
             spark: the session; default None: the active one.

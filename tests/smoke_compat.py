@@ -73,6 +73,7 @@ def classic(spark: SparkSession) -> dict[str, Callable[[], bool]]:
         "active_queries_of_all": lambda: compat.active_queries_of_all(spark).isEmpty(),
         "_first_session": lambda: compat.first_session() is not None,
         "is_observed": observed,
+        "deliver_events": lambda: compat.deliver_events(spark, 5.0) is None,
     }
 
 

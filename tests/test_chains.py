@@ -172,3 +172,15 @@ def test_a_chain_is_one_pass(
     assert not progress["observedMetrics"]
     assert [cycle.join for cycle in cycles(query)] == sorted(c.join for c in cycles(query))
     assert len(cycles(query)) == 3
+
+
+def test_a_join_in_the_sink_of_a_cycle_counts_apart(
+    spark: SparkSession, tables: dict[str, BatchTable], feed: Feed
+) -> None:
+    few, on = tables["a few rows"], {"k": "id"}
+    steered = bsjoin.cycles(few, on, sink=lambda df, _: few.join(df, on, how="semi").collect())
+    feed.add(1, 2, 9)
+    with configured(spark, {f"spark.bsjoin.{k}": v for k, v in WAYS["one stage"].items()}):
+        query = feed.call(steered)
+    query.processAllAvailable()
+    assert [[one.rows_in for one in bsjoin.progress(of)] for of in (steered, query)] == [[3], [6]]

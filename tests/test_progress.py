@@ -129,7 +129,7 @@ def test_figures_are_exact_for_every_join_type(
 def test_a_sink_that_runs_no_action_leaves_nothing_behind(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("bsjoin.metrics.observing._WAIT_S", 0.1)
+    monkeypatch.setattr("bsjoin.metrics.observing._WAIT_S", 1e6)
     table = BatchTable.build(table_of(spark, {1: 2}), on="k", path=tmp_path / "table")
     used: list[int] = []
 

@@ -104,16 +104,6 @@ def test_rows_that_were_joined_before_the_function_count_once(
     assert found == [(9, 4, 9)] * 2
 
 
-def test_a_join_in_the_sink_of_a_cycle_counts_apart(spark: SparkSession, feed: Feed) -> None:
-    table = BatchTable.build(table_of(spark, 1), on="k")
-    steered = bsjoin.cycles(table, "k", sink=lambda df, _: table.join(df, how="semi").collect())
-    feed.add(1, 2, 9)
-    query = feed.call(steered)
-    query.processAllAvailable()
-    found = [[one.rows_in for one in bsjoin.progress(which)] for which in (steered, query)]
-    assert found == [[3], [2]]
-
-
 @pytest.mark.parametrize("what", ["frame", None, 5, "name", {}, BatchTable, "writer"])
 def test_what_is_no_query_is_refused(spark: SparkSession, what: Any) -> None:
     given = {"frame": spark.range(1), "writer": spark.range(1).write}

@@ -26,7 +26,7 @@ from bsjoin.plan import FIGURES, ROUTE_FIGURES, JoinPlan, SourceTable
 from bsjoin.spark import compat
 from bsjoin.spark.session import micro_batch, retained
 
-_WAIT_S = 5.0
+_SOON_S, _WAIT_S = 0.2, 5.0
 _TICK_S = 0.01
 
 
@@ -55,28 +55,26 @@ class ObservedCycle:
         observation = self._observations[name] = Observation(name)
         return df.observe(observation, lines)
 
-    def figures(self, below: Mapping[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    def figures(
+        self, spark: SparkSession, below: Mapping[str, dict[str, Any]]
+    ) -> dict[str, dict[str, Any]]:
         """Return what was observed, by name; without what no action has used.
 
         What is ``below`` was observed in a plan that Spark's observations do not reach, since the
         partitions of its rows were placed.
         """
-        found: dict[str, dict[str, Any]] = dict(below)
         missing = {name: one for name, one in self._observations.items() if name not in below}
-        # Spark 4.1 reports them a moment after the action; those of a result that is not used
-        # never come.
-        until = time.monotonic() + _WAIT_S
-        while missing:
-            for name, one in [*missing.items()]:
-                complete = compat.is_complete(one)
-                if complete is not False:
-                    del missing[name]
-                if complete:
-                    found[name] = one.get
+        # Spark 4.1 reports them a moment after the action; those of rows that no query uses, as
+        # `foreachPartition` does without one, never come.
+        until = time.monotonic() + _SOON_S
+        while any(compat.is_complete(one) is False for one in missing.values()):
             if time.monotonic() > until:
+                with contextlib.suppress(compat.MissingMemberError):
+                    compat.deliver_events(spark, _WAIT_S)
                 break
-            time.sleep(_TICK_S if missing else 0)
-        return {name: figures for name, figures in found.items() if figures}
+            time.sleep(_TICK_S)
+        found = {name: one.get for name, one in missing.items() if compat.is_complete(one)}
+        return {name: figures for name, figures in {**below, **found}.items() if figures}
 
 
 def _figures_of(observation: Observation) -> dict[str, Any] | None:

@@ -130,8 +130,7 @@ def _with_nulls(
         ]
         return stream.select("*", *nulls)
     return sql.select(
-        stream,
-        *(f"{sql.cast('NULL', field.dataType)} AS {quoted(field.name)}" for field in fields),
+        stream, *(f"{sql.cast('NULL', field.dataType)} AS {quoted(field.name)}" for field in fields)
     )
 
 

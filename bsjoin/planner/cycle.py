@@ -40,19 +40,19 @@ class Cycle(ObservedCycle):
     Args:
         state: what the cycles of the join keep; the number of the cycle is counted in it.
         route: what the workers do to send rows to partitions; None if they do not.
-        place: sends the partitions of the stream's rows to workers, just before the look-up.
+        place: sends the partitions of the stream's rows to workers; default None.
     """
 
     def __init__(
         self,
         state: CycleState,
         route: RoutePlan | None,
-        place: Callable[[DataFrame], DataFrame] = lambda rows: rows,
+        place: Callable[[DataFrame], DataFrame] | None = None,
     ):
         state.number += 1
         super().__init__(state.query, state.number)
         self.state = state
         self.route = route
-        self.place = place
+        self.place = place or (lambda rows: rows)
         self.table_bytes = 0
         """Of the planned join's table, if it is stored in files."""

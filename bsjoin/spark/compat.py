@@ -286,6 +286,12 @@ def is_observed(observation: Observation) -> bool:
     return java is None or bool(java.future().isCompleted())
 
 
+@_entry("SparkContext._jsc, LiveListenerBus.waitUntilEmpty", "what is told late is missing")
+def deliver_events(spark: SparkSession, longest_s: float) -> None:
+    """Wait until Spark has told its listeners all that has ended."""
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty(round(longest_s * 1000))
+
+
 def progress_since(query: Any, batch: int) -> list[Any]:
     """The progress of micro-batches of a query after one, oldest first, as far as Spark has it."""
     try:

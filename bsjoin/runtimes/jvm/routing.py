@@ -62,17 +62,13 @@ def by_rule(
     return rows.repartitionById(partitions, F.col(place)).drop(place)
 
 
-def _batch_clock() -> str:
-    """The timestamp of the micro-batch: microseconds since the epoch, as a text."""
-    batch = call("batch time")
-    spelled_out = "cast(unix_micros(`current_timestamp`()) AS string)"
-    return sql.case((f"{batch} IN ('unknown', 'now')", spelled_out), otherwise=batch)
-
-
 def _rule(plan: RoutePlan) -> str:
     """The rule of the micro-batch, as its file has it."""
     first = json.dumps({"capacity": plan.capacity, "rule": plan.rule.to_json()})
     if plan.location is None:
         return sql.text(first)
+    batch = call("batch time")  # of the micro-batch: microseconds since the epoch, as a text
+    spelled_out = "cast(unix_micros(`current_timestamp`()) AS string)"
+    clock = sql.case((f"{batch} IN ('unknown', 'now')", spelled_out), otherwise=batch)
     folder, partitions = plan.location.url, plan.rule.partitions
-    return call("rule", _batch_clock(), folder=folder, first=first, partitions=partitions)
+    return call("rule", clock, folder=folder, first=first, partitions=partitions)
