@@ -189,7 +189,8 @@ def cycles(
         batch: the table, as for :func:`bsjoin.join`. A DataFrame is indexed in the first cycle.
         on: the equality keys, as for :func:`bsjoin.join`; default None.
         sink: called with the joined micro-batch, a DataFrame, and its number. It must use the rows
-            in one action: the metrics of a cycle are those of the first action.
+            in one action: the metrics of a cycle are those of the first action; in Python workers,
+            of a query, as a write or ``collect`` is and ``foreachPartition`` is not.
         when: as for :func:`bsjoin.join`; default None.
         how: as for :func:`bsjoin.join`; default ``"inner"``.
         cache: as for :func:`bsjoin.join`; default ``"auto"``.

@@ -21,10 +21,7 @@ from bsjoin import Band, BatchTable
 
 pytestmark = pytest.mark.usefixtures("runtime")
 
-MICRO_BATCHES: list[list[int | None]] = [
-    [1, 1, 2, 3, None, 99],
-    [99, None],
-]
+MICRO_BATCHES: list[list[int | None]] = [[1, 1, 2, 3, None, 99], [99, None]]
 
 
 class Listener(StreamingQueryListener):
