@@ -297,7 +297,7 @@ def test_a_table_of_the_catalogue(run: Any, spark: SparkSession, tmp_path: Path)
     for words in (["build", "of_the_catalogue", tmp_path / "t"], ["estimate", "of_the_catalogue"]):
         status, text = run(*words, "--on", "k", "--format", "table")
         assert (status, text.count("\n")) == (1, 1), text
-        assert "cannot read 'of_the_catalogue' as table: [TABLE_OR_VIEW_NOT_FOUND]" in text
+        assert "cannot read 'of_the_catalogue' (--format=table): [TABLE_OR_VIEW_NOT_FOUND]" in text
 
 
 def test_what_cannot_be_built_or_estimated_is_a_line(
