@@ -1,5 +1,6 @@
 """Workers, their resources, and what is observed of them at a moment."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,7 +38,7 @@ class Resources(Checked):
         return type(self)(*(one * factor for one in self))
 
     def __str__(self) -> str:
-        disk = f" and {self.disk_mb:g} MB of disk" if self.disk_mb else ""
+        disk = f" and {self.disk_mb:g} MB of disk" if 0 < self.disk_mb < math.inf else ""
         return f"{self.cpu_cores:g} cores, {self.memory_mb:g} MB{disk}"
 
     def less(self, taken: Self) -> Self:
