@@ -20,7 +20,7 @@ import pyarrow.compute as pc
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
-from scheduling_samples import Wants
+from scheduling_samples import Asked, Wants
 from sessions import CLUSTER, CODE, on_this_machine, session
 from standalone import process_of, start
 
@@ -34,13 +34,11 @@ from scheduling import (
     Assignment,
     JobGraph,
     Plan,
-    Policy,
     Price,
     RoundRobin,
     Snapshot,
     StStream,
 )
-from scheduling.protocols import weights_of
 from scheduling.spark import Loop, Placement, Tier
 from scheduling.spark.internals import StatusStore, request_total
 
@@ -81,21 +79,6 @@ class Layout:
                 for i, task in enumerate(graph.tasks)
             )
         )
-
-
-class Asked:
-    """A policy whose answers are remembered."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.name, self.weights = policy, policy.name, weights_of(policy)
-        self.answers: list[dict[str, str]] = []
-        self.history: list[bool] = []
-
-    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
-        found = self.policy.plan(graph, snapshot, previous)
-        self.answers.append(dict(found.placement))
-        self.history.append(any(snapshot.tuples.values()))
-        return found
 
 
 def wait_for(spark: SparkSession, count: int) -> list[dict[str, Any]]:
@@ -200,7 +183,7 @@ def followed(spark: SparkSession) -> dict[str, Any]:
             )
         found[policy.name] = {
             "cycles": cycles,
-            "answers": asked.answers,
+            "answers": [dict(one.placement) for one in asked.answers],
             "history": asked.history,
             "explained": loop.explain(),
         }

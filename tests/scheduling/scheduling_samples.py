@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from scheduling import Edge, JobGraph, Load, Reserved, Resources, Snapshot, Task, Worker
+from benchmarks.papers.scheduling import published
+from benchmarks.papers.scheduling.published import PRIORITY
+from scheduling import (
+    Edge,
+    JobGraph,
+    Load,
+    Plan,
+    Policy,
+    Reserved,
+    Resources,
+    Snapshot,
+    Task,
+    Worker,
+)
+from scheduling.protocols import weights_of
 
-# Table 4: the machines; Table 3: the ranks of the 11 task managers.
-TIERS = {
-    "m": (Resources(4, 8 * 1024), 2.417e-3),
-    "l": (Resources(8, 12 * 1024), 4.861e-3),
-    "xl": (Resources(12, 16 * 1024), 7.778e-3),
-}
-RANKS = ("m3", "m2", "m4", "l1", "l3", "l4", "xl1", "l2", "xl4", "xl3", "xl2")
 
-
-def table_4(names: tuple[str, ...] = tuple(sorted(RANKS))) -> tuple[Worker, ...]:
+def table_4(names: tuple[str, ...] = tuple(sorted(PRIORITY))) -> tuple[Worker, ...]:
     """The 11 task managers, by name, 4 slots each."""
-    workers = []
-    for name in names:
-        capacity, price = TIERS[name[:-1]]
-        workers.append(Worker(name, capacity, 4, price_per_s=price, tier=name[:-1]))
-    return tuple(workers)
+    every = {worker.id: worker for worker in published.table_4()}
+    return tuple(every[name] for name in names)
 
 
 def table_3() -> Snapshot:
@@ -29,8 +32,8 @@ def table_3() -> Snapshot:
     return Snapshot(
         0.0,
         table_4(),
-        tuples=dict.fromkeys(RANKS, 1e6),
-        cost={name: 0.1 + 0.01 * rank for rank, name in enumerate(RANKS)},
+        tuples=dict.fromkeys(PRIORITY, 1e6),
+        cost={name: 0.1 + 0.01 * rank for rank, name in enumerate(PRIORITY)},
     )
 
 
@@ -112,3 +115,16 @@ class Wants:
     def cores(self, load: Load) -> float:
         self.loads.append(load)
         return self.answer
+
+
+class Asked:
+    """A policy whose answers are remembered, and whether it was asked with what was seen."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.name, self.weights = policy, policy.name, weights_of(policy)
+        self.answers, self.history = list[Plan](), list[bool]()
+
+    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
+        self.answers.append(self.policy.plan(graph, snapshot, previous))
+        self.history.append(any(snapshot.tuples.values()))
+        return self.answers[-1]

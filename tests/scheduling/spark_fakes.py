@@ -47,29 +47,12 @@ class Session:
         self.wanted: list[int] = []
         self._jsparkSession = self._jvm = self._jsc = self.sparkContext = self
 
-    @property
-    def scala(self) -> Any:
-        return self
-
-    Predef = Option = scala
-
     def schedulerBackend(self) -> Any:  # noqa: N802 - Spark's name
         return self
-
-    org = MagicMock()
 
     def decommissionExecutor(self, executor: str, *_: Any) -> bool:  # noqa: N802 - Spark's name
         self.decommissioned.append(executor)
         return True
-
-    def Map(self) -> Any:  # noqa: N802 - Scala's name
-        return self
-
-    def empty(self) -> None:
-        return None
-
-    def internalCreateDataFrame(self) -> None:  # noqa: N802 - Spark's name
-        return None
 
     def sc(self) -> Any:
         return self
@@ -87,10 +70,9 @@ class Session:
 
     defaultParallelism = 2  # noqa: N815 - Spark's name
 
-    def addJobTag(self, tag: str) -> None:  # noqa: N802 - Spark's name
-        return None
-
-    removeJobTag = addJobTag  # noqa: N815 - Spark's name
+    def __getattr__(self, name: str) -> MagicMock:
+        """What else Spark has, on which nothing depends here."""
+        return MagicMock()
 
     def killExecutor(self, executor: str) -> bool:  # noqa: N802 - Spark's name
         self.killed.append(executor)

@@ -7,8 +7,8 @@ import pickle
 from pathlib import Path
 
 import pytest
-from scheduling_samples import RANKS
 
+from benchmarks.papers.scheduling.published import PRIORITY
 from scheduling import Price, Reserved, Resources, Worker, errors, policy, priced
 from scheduling.__main__ import main
 from scheduling.cluster_file import parse, read, read_prices
@@ -34,7 +34,7 @@ def file(tmp_path: Path) -> Path:
 def test_the_command_line_replays_table_3(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rows = [
         f"  - {{id: {name}, tuples: 1000000, cost: {0.1 + rank / 100}}}"
-        for rank, name in enumerate(RANKS)
+        for rank, name in enumerate(PRIORITY)
     ]
     file.write_text(TABLE_4.replace("WORKERS", "\n".join(sorted(rows))))
     assert main(["plan", "--policy", "cetsa", "--seconds", "205", str(file)]) == 0

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from scheduling_samples import tasks
+from scheduling_samples import Asked, tasks
 
 from scheduling import (
     CETSA,
@@ -15,7 +15,6 @@ from scheduling import (
     Decision,
     JobGraph,
     Plan,
-    Policy,
     Receipt,
     Resources,
     RoundRobin,
@@ -24,22 +23,9 @@ from scheduling import (
     Worker,
     errors,
 )
-from scheduling.protocols import weights_of
 
 WORKERS = tuple(Worker(f"w{i}", Resources(8, 8192), 4, price_per_s=1.0 + i) for i in range(4))
 NAMES = st.sampled_from([worker.id for worker in WORKERS])
-
-
-class Remembered:
-    """A policy whose last answer is known."""
-
-    def __init__(self, policy: Policy) -> None:
-        self.policy, self.name, self.weights = policy, policy.name, weights_of(policy)
-        self.answer = Plan(())
-
-    def plan(self, graph: JobGraph, snapshot: Snapshot, previous: Plan | None = None) -> Plan:
-        self.answer = self.policy.plan(graph, snapshot, previous)
-        return self.answer
 
 
 class ControllerMachine(RuleBasedStateMachine):
@@ -59,7 +45,7 @@ class ControllerMachine(RuleBasedStateMachine):
     )
     def begin(self, hysteresis: float, search: bool, balanced: bool) -> None:
         self.hysteresis = hysteresis
-        self.policy = Remembered(RoundRobin() if balanced else CETSA(by_price=True))
+        self.policy = Asked(RoundRobin() if balanced else CETSA(by_price=True))
         self.controller = Controller(
             self,
             self.policy,
@@ -171,7 +157,7 @@ class ControllerMachine(RuleBasedStateMachine):
             self.controller.step()
             self.now += 700.0
         plan = self.controller.plan
-        assert len(plan.unplaced) <= len(self.policy.answer.unplaced)
+        assert len(plan.unplaced) <= len(self.policy.answers[-1].unplaced)
         assert set(plan.by_worker) <= self.there
         self.now += 700.0
         assert self.controller.step().action == "none"

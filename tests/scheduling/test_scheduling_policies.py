@@ -13,8 +13,9 @@ from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
-from scheduling_samples import RANKS, clusters, graphs, table_3, table_4, tasks
+from scheduling_samples import clusters, graphs, table_3, table_4, tasks
 
+from benchmarks.papers.scheduling.published import PRIORITY
 from benchmarks.placement.feasible import assert_feasible
 from scheduling import (
     CETSA,
@@ -159,7 +160,7 @@ def with_fitness(busy: dict[str, float]) -> Snapshot:
 
 def test_lba_ce_splits_the_workers_at_the_mean_fitness() -> None:
     """And spreads tasks over the high list; the fittest of the low one come when that is full."""
-    busy = {worker.id: 0.1 if worker.tier == "xl" else 0.9 for worker in table_4()}
+    busy = {worker.id: 0.1 if worker.tier == "Large" else 0.9 for worker in table_4()}
     high, low, _ = split_at_mean(with_fitness(busy))
     assert set(high) == {"xl1", "xl2", "xl3", "xl4"}
     assert len(high) + len(low) == 11
@@ -307,13 +308,11 @@ def test_a_worker_whose_figures_cannot_be_is_never_the_best(one: Policy) -> None
 # The figures of the papers' tables, from the placements and the cost model alone
 
 JOB = JobGraph(tasks(20))
-# Table 5, ten million records: seconds.
-TABLE_5 = {"cetsa": 205, "round-robin": 189, "random": 215}
 
 
 def test_the_ranks_of_table_3_are_those_of_the_costs_per_tuple() -> None:
     cost = cost_evaluation(table_3())
-    assert tuple(sorted(cost, key=lambda name: cost[name])) == RANKS
+    assert tuple(sorted(cost, key=lambda name: cost[name])) == PRIORITY
 
 
 @pytest.mark.parametrize("spread", [True, False])
@@ -326,13 +325,7 @@ def test_cetsa_uses_the_five_cheapest_nodes_of_table_3(spread: bool) -> None:
     assert plan.score == pytest.approx(0.016973, abs=1e-9)
 
 
-def test_ten_million_records_cost_what_the_paper_says() -> None:
+def test_no_policy_is_cheaper_on_table_3_than_cetsa() -> None:
     snapshot = table_3()
-    cost = CostModel()
-    for one, expected in ((CETSA(), 3.479), (RoundRobin(), 10.926)):
-        plan = one.plan(JOB, snapshot)
-        costs = cost.costs(plan, JOB, snapshot, TABLE_5[one.name])
-        assert costs.rc == pytest.approx(expected, abs=6e-4)
-    assert 0.05328 * TABLE_5["random"] == pytest.approx(11.456, abs=1e-3)
     rents = {name: rent_per_s(policy(name).plan(JOB, snapshot), snapshot) for name in POLICIES}
     assert min(rents.values()) == rents["exact"] == rents["cetsa"] == rents["local-search"]

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import logging
 import math
-import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from cache_samples import until
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 from spark_fakes import Conf, Session, executor
@@ -138,10 +138,7 @@ def test_the_thread_measures_and_ends_with_the_query(
     made, fleet = scaling(query, 3)
     fleet.fails = 3
     with caplog.at_level(logging.WARNING, "scheduling"), made:
-        end = time.monotonic() + 120
-        while made.load is None:
-            assert time.monotonic() < end
-            time.sleep(0.1)
+        until(lambda: made.load is not None, "a load", 120)
         query.stop()
         made._thread.join(60)
         assert not made._thread.is_alive()
