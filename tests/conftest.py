@@ -29,7 +29,7 @@ from bsjoin import BatchTable
 from bsjoin.following import looks
 from bsjoin.runtimes.jvm.attach import attached
 from bsjoin.spark import settled
-from bsjoin.storage import versions
+from bsjoin.storage import StorageLocation, versions
 from tests import supervisor
 
 pytest_plugins = ["servers"]
@@ -164,6 +164,11 @@ def without_code(request: pytest.FixtureRequest, spark: SparkSession) -> Iterato
     has_code = "runtime" in request.fixturenames and (in_turns is None or bool(in_turns.kwargs))
     with sessions.configured(spark, {} if has_code else sessions.CODE["python"]):
         yield
+
+
+@pytest.fixture
+def location(tmp_path: Path) -> StorageLocation:
+    return StorageLocation.of(tmp_path / "table")
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import pytest
 from golden_tables import FOLDER, GOLDEN, unpacked
 from page_checks import check_by_the_page
 from page_reader import PAGE, rows_of, tables_of
+from test_manifest import layered_manifest
 
 import bsjoin
 from bsjoin.errors import TableNotFoundError
@@ -84,42 +85,15 @@ def test_constants_folders_and_names_are_those_of_python() -> None:
 def written() -> dict[str, Any]:
     """A manifest with every field."""
     fields = [{"name": n, "type": "long", "nullable": True, "metadata": {}} for n in "pq"]
-    sums = ("a" * 32, "b" * 32)
-    manifest = Manifest(
-        version=1,
-        activates_at_us=1,
-        created_at_us=1,
-        build_s=0.5,
-        keys=(KeyColumn("k", "string"),),
-        compared=1,
-        unique=True,
-        schema=pa.schema([]),
+    layered, box = layered_manifest(), BoxFile(9, "a" * 32, (0.5, 0.25))
+    manifest = dataclasses.replace(
+        layered,
         spark_schema=json.dumps({"type": "struct", "fields": fields}),
-        segments=(
-            SegmentInfo(
-                "data/abc/0000",
-                3,
-                3,
-                1,
-                -7,
-                (9, 9, 9, 9),
-                sums * 2,
-                boxes=BoxFile(9, sums[0], (0.5, 0.25)),
-            ),
-        ),
+        segments=tuple(dataclasses.replace(one, boxes=box) for one in layered.segments),
         ranged=RangeColumns(("p", "q"), ("long", "long"), "both", ("p ASC NULLS FIRST",), True),
         row=("p",),
-        unindexed=(UnindexedInfo("data/abc/u0000", 1, (9, 9), sums),),
         condition=bsjoin.Overlaps(("a", "b"), ("p", "q"), closed="both"),
         latest=LatestBy(("p DESC NULLS LAST",), 2),
-        layers=(
-            Layer(
-                SegmentInfo("data/abd/rows", 2, 1, 2, 5, (9, 9, 9, 9), sums * 2),
-                SegmentInfo("data/abd/gone", 1, 1, 1, 6, (9, 9), sums),
-            ),
-        ),
-        live=(4, 3),
-        changes=Applied(3, ("p",), (("writer", 7),)),
         boxes=(BoxRange(RangeColumns(("q",), ("date",), None), bsjoin.Band("b", "q", 1, 1)),),
         source=SourceVersion("a table", "17", 5, "its id", "a digest"),
         base="abc",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -99,12 +98,13 @@ def test_a_micro_batch_that_has_had_rows_gets_the_same_again(data: st.DataObject
 
 
 @pytest.mark.parametrize("number", [1, 2])
-def test_a_look_confirms_the_version_that_it_was_taken_for(tmp_path: Path, number: int) -> None:
+def test_a_look_confirms_the_version_that_it_was_taken_for(
+    location: StorageLocation, number: int
+) -> None:
     """While it asks the source, another application takes the table over.
 
     The number may be the same: the version was withdrawn.
     """
-    location = StorageLocation.of(tmp_path)
     one, other = (SourceVersion(name, "1") for name in ("one", "other"))
     put(location, replace(numbered(location, 1), source=one), 1, 1)
 
@@ -125,8 +125,7 @@ def test_a_look_confirms_the_version_that_it_was_taken_for(tmp_path: Path, numbe
     assert [mark.version for mark in marks] == ([] if number == 1 else [1])
 
 
-def test_marks_are_kept_small_and_go_with_their_versions(tmp_path: Path) -> None:
-    location = StorageLocation.of(tmp_path)
+def test_marks_are_kept_small_and_go_with_their_versions(location: StorageLocation) -> None:
     first, second = put(location, numbered(location, 1), 1, 1), None
     for read in range(5):
         freshness.confirm(location, first, read)

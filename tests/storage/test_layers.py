@@ -6,7 +6,6 @@ import datetime as dt
 import math
 import os
 import random
-import re
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -85,7 +84,7 @@ def test_a_compaction_of_few_changes_equals_a_build(tmp_path: Path) -> None:
     assert kept
 
 
-def test_each_file_of_a_layer_is_missed(tmp_path: Path) -> None:
+def test_damage_of_each_file_of_bases_and_layers_is_told(tmp_path: Path) -> None:
     form = Form("text", "interval")
     sample = Sample(StorageLocation.of(tmp_path), form, (), False, random.Random(3))
     sample.build([sample.row() for _ in range(40)])
@@ -93,16 +92,21 @@ def test_each_file_of_a_layer_is_missed(tmp_path: Path) -> None:
     row = next(row for row in sample.rows if sample.is_found(row))
     manifest = sample.apply([(DELETE, row, 1)])
     assert any(layer.gone for layer in manifest.layers)
-    files = [name for layer in manifest.layers for one in layer.segments for name in one.files]
-    for name in files:
+    for name, *_ in manifest.files:
         path = tmp_path / name
         content = path.read_bytes()
-        for wrong in (None, content[:-1], content[:-9] + b"\1" + content[-8:]):
+        for wrong, says in (
+            (None, "missing"),
+            (content[:-1], "bytes instead of"),
+            (content + b"x", "bytes instead of"),
+            (content[:-9] + bytes([content[-9] ^ 1]) + content[-8:], "checksum"),
+        ):
             path.unlink()
             if wrong is not None:
                 path.write_bytes(wrong)
-            with pytest.raises(DamagedTableError, match=re.escape(name)):
+            with pytest.raises(DamagedTableError, match=says) as caught:
                 versions.verify(sample.location, manifest)
+            assert all(one in str(caught.value) for one in (repr(name), str(sample.location)))
             path.write_bytes(content)
     versions.verify(sample.location, manifest)
     # A layer says of itself what its files say.

@@ -47,11 +47,6 @@ KEYS = st.tuples(HASHES, st.sampled_from(["", "a", "b", "ab"]), st.sampled_from(
 PARTS = st.lists(st.lists(KEYS, min_size=1, max_size=30), min_size=1, max_size=4)
 
 
-@pytest.fixture
-def location(tmp_path: Path) -> StorageLocation:
-    return StorageLocation.of(tmp_path / "table")
-
-
 def run_of(location: StorageLocation, name: str, hashes: Sequence[int], rows: pa.Table) -> RunInfo:
     """A run of some rows, whose metadata have been sent as JSON."""
     run = write_run(location, name, rows.add_column(0, "hash of the key", [pa.array(hashes)]))

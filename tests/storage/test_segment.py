@@ -27,11 +27,6 @@ from bsjoin.storage import (
 from bsjoin.storage.checksums import checksum
 
 
-@pytest.fixture
-def location(tmp_path: Path) -> StorageLocation:
-    return StorageLocation.of(tmp_path)
-
-
 def one_segment(
     location: StorageLocation, hashes: list[int], rows: pa.Table, keys: int = 0
 ) -> tuple[SegmentInfo, Segment]:
