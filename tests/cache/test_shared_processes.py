@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from cache_invariants import check_cache
+from cache_samples import until
 
 from bsjoin.cache import CacheLimits, HostCache, State
 from bsjoin.cache.content import Content
@@ -89,19 +90,12 @@ def check(keys: np.ndarray, found: object, which: np.ndarray) -> None:
     assert prefixes == [str(key) for key in np.repeat(keys, counts)]
 
 
-def start(
-    folder: Path,
-    seed: int,
-    batches: int,
-    max_rows: int | None,
-    keys: int,
-    eviction: str = "lru",
-) -> subprocess.Popen:  # type: ignore[type-arg]
-    how = f"{seed}, {batches}, {max_rows}, {keys}, {eviction!r}"
+def start(folder: Path, *how: Any) -> subprocess.Popen:  # type: ignore[type-arg]
+    """Do ``work`` in a process of its own."""
     code = (
         f"import sys; sys.path[:] = {sys.path!r}\n"
         "from pathlib import Path; import test_shared_processes as t\n"
-        f"print(*t.work(Path({str(folder)!r}), {how}))"
+        f"print(*t.work(Path({str(folder)!r}), *{how}))"
     )
     return subprocess.Popen(
         [sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -181,7 +175,8 @@ def test_processes_that_are_killed_spoil_nothing(tmp_path: Path) -> None:
     max_rows, policy = 800, "s3-fifo"  # LRU is held against a replay of its uses above
     survivor = start(tmp_path, 1_000, 40, max_rows, 20_000, policy)
     victim = start(tmp_path, 1, 10_000, max_rows, 20_000, policy)
-    time.sleep(0.45 + random.Random(800).random())  # it has to start first
+    until(lambda: len([*tmp_path.glob("members/*")]) == 2, "both have begun")
+    time.sleep(random.random())
     victim.send_signal(signal.SIGKILL)
     _, errors = victim.communicate()
     assert victim.returncode == -signal.SIGKILL, errors
