@@ -19,7 +19,7 @@ from urllib.request import Request, urlopen
 import pytest
 from browser import Browser, program
 from pyspark.sql import DataFrame, SparkSession
-from spark_samples import Feed
+from spark_samples import Feed, soon
 from test_monitoring import HOSTILE, NOON, alone, cached, cycle, ended, full, nothing, totals  # noqa: F401
 
 import bsjoin
@@ -42,10 +42,22 @@ class Query:
         return None
 
 
-def watched(query: Query | None = None) -> Watched:
-    """A query with joins that have all there is, names that are markup included."""
+class Waiting(Query):
+    """One whose session answers when a test lets it."""
+
+    def __init__(self) -> None:
+        self.asked, self.answers = threading.Event(), threading.Event()
+
+    @property
+    def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802
+        self.asked.set()
+        assert self.answers.wait(20)
+
+
+def watched(query: Query | None = None, known: Any = None) -> Watched:
+    """A query that has done something; by default all there is, names that are markup included."""
     found = Watched([query or Query()], every_s=0.01)
-    found.totals._queries["q"] = totals(*map(full, range(6)), name=HOSTILE)
+    found.totals._queries["q"] = known or totals(*map(full, range(6)), name=HOSTILE)
     found._ids[0] = "q"
     return found
 
@@ -142,8 +154,7 @@ def test_connections_are_few_and_faults_are_logged(
     monkeypatch.setattr(pages.openmetrics, "text", lambda found: 1 / 0)
     with pytest.raises(http.client.HTTPException):
         ask(page, "/metrics")
-    while not caplog.records:
-        assert time.monotonic() < deadline
+    soon(lambda: len(caplog.records), 1)
     assert "a request has failed: ZeroDivisionError" in caplog.text
 
 
@@ -171,7 +182,6 @@ def test_requests_that_are_refused_keep_no_page_open(page: pages.Dashboard) -> N
 
 
 def test_arguments_that_cannot_be_used_say_why(page: pages.Dashboard) -> None:
-    query = Query()
     for given, told in (
         ((), "give what start"),
         ((7,), "dashboard.* of a int"),
@@ -181,20 +191,19 @@ def test_arguments_that_cannot_be_used_say_why(page: pages.Dashboard) -> None:
             bsjoin.dashboard(*given)
     for port in (-1, 1 << 16, "4040", True, 1.0):
         with pytest.raises(ArgumentError, match=r"port=.*: give a number from 1 to 65535"):
-            bsjoin.dashboard(Query2(), port=port)  # type: ignore[arg-type]
+            bsjoin.dashboard(Query(), port=port)  # type: ignore[arg-type]
     for hosts in (
         "books.example", [""], [7], ["https://books.example"], ["books.example:443"], ["a/b"],
         ["b\u00fccher.example"],
     ):  # fmt: skip
         with pytest.raises(ArgumentError, match="hosts="):
-            bsjoin.dashboard(Query2(), hosts=hosts)  # type: ignore[arg-type]
-    with bsjoin.dashboard(Query2(), hosts=iter(["Books.example", "2001:db8::1"])) as made:  # type: ignore[arg-type]
+            bsjoin.dashboard(Query(), hosts=hosts)  # type: ignore[arg-type]
+    with bsjoin.dashboard(Query(), hosts=iter(["Books.example", "2001:db8::1"])) as made:  # type: ignore[arg-type]
         for host in ("books.example:443", "[2001:db8::1]:443"):
             assert ask(made, "/data.json", Host=host).status == 200
     taken = page._server.server_port
     with pytest.raises(ArgumentError, match=rf"port={taken}: .*in use.*port=0 takes any"):
-        bsjoin.dashboard(Query2(), port=taken)
-    assert query.isActive
+        bsjoin.dashboard(Query(), port=taken)
 
 
 class Broken(Query):
@@ -204,15 +213,11 @@ class Broken(Query):
         return ValueError("postgresql://me:secret@db/shop is away")
 
 
-class Query2(Query):
-    """Its class has what a query has."""
-
-
 # -- how long it lives -----------------------------------------------------------------------------
 
 
 def test_it_ends_with_its_block_and_once_more_does_nothing() -> None:
-    with bsjoin.dashboard(Query2()) as made:
+    with bsjoin.dashboard(Query()) as made:
         port = made._server.server_port
         assert ask(made, "/data.json").status == 200
         assert made.url in made._repr_html_()
@@ -221,33 +226,33 @@ def test_it_ends_with_its_block_and_once_more_does_nothing() -> None:
     assert not made.is_open
     with pytest.raises(OSError, match="refused"), socket.create_connection(("127.0.0.1", port)):
         pass
-    with bsjoin.dashboard(Query2(), port=port):  # at once again
+    with bsjoin.dashboard(Query(), port=port):  # at once again
         pass
 
 
-@pytest.mark.long
 def test_a_page_that_nobody_closed_ends_some_time_after_its_queries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pages, "_LOOKS_S", 0.02)
-    monkeypatch.setattr(pages, "_LINGERS_S", 0.5)
-    monkeypatch.setattr(pages, "_FORGOTTEN_S", 1.0)
-    query = Query2()
-    made = bsjoin.dashboard(query)
-    began = time.monotonic()
-    while time.monotonic() - began < 0.6:
-        ask(made, "/data.json").read()
-    assert made.is_open
-    query.isActive = False
-    made._closed.wait(20)
-    assert not made.is_open
-    idle = bsjoin.dashboard(Query2())  # it never ends, and nobody looks
-    idle._closed.wait(20)
-    assert not idle.is_open
-    deadline = time.monotonic() + 10
-    while any(one.name == "bsjoin-dashboard" for one in threading.enumerate()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    now, query = [0.0], Query()
+    monkeypatch.setattr(pages, "_LOOKS_S", 0.01)
+    with monkeypatch.context() as patched:
+        patched.setattr("bsjoin.monitoring.dashboard.time.monotonic", lambda: now[0])
+        made = bsjoin.dashboard(query)
+        for _ in range(2):
+            now[0] += pages._FORGOTTEN_S - 1
+            assert not made._closed.wait(0.1)
+            ask(made, "/data.json").read()
+        query.isActive = False
+        now[0] += pages._LINGERS_S - 1
+        soon(lambda: made._server.watched.is_over, True)
+        now[0] += 2  # since it has ended, not since somebody has looked
+        assert not made._closed.wait(0.1)
+        now[0] += pages._LINGERS_S
+        assert made._closed.wait(20)
+        idle = bsjoin.dashboard(Query())  # it never ends, and nobody looks
+        now[0] += pages._FORGOTTEN_S + 1
+        assert idle._closed.wait(20)
+    soon(lambda: any(one.name == "bsjoin-dashboard" for one in threading.enumerate()), False)
 
 
 def test_looks_cost_a_hundredth_and_one_that_waits_does_not_stop_them(
@@ -302,23 +307,19 @@ def test_a_query_that_is_given_twice_is_shown_twice_and_read_once() -> None:
 def test_a_version_is_told_once_of_the_micro_batch_that_took_it_up() -> None:
     later = (cycle(n, table_version=2) for n in range(3, 110))
     rows = [cycle(0), nothing(1), cycle(2), *later, nothing(110)]
-    (join,) = shown(totals(*rows))["joins"]
+    join = join_of(*rows)
     assert [(one["version"], one["n"]) for one in join["versions"]] == [(1, 0), (2, 3)]
 
 
 def test_nulls_alone_have_no_share_in_the_cache() -> None:
-    (join,) = shown(totals(cycle(0, cache=cached(hits=0, misses=0)), cycle(1, cache=cached())))[
-        "joins"
-    ]
+    join = join_of(cycle(0, cache=cached(hits=0, misses=0)), cycle(1, cache=cached()))
     assert [one["cached"] for one in join["history"]] == [None, 0.9]
 
 
 def test_a_cache_that_no_task_used_is_not_empty_and_what_is_rare_is_summed() -> None:
     used = cached(rows=5, bytes=700, evictions=2, failed_keys=1)
     unused = cached(hits=0, misses=0, hosts=(), hottest=())
-    (join,) = shown(totals(*(cycle(n, cache=used) for n in (0, 1)), nothing(2, cache=unused)))[
-        "joins"
-    ]
+    join = join_of(*(cycle(n, cache=used) for n in (0, 1)), nothing(2, cache=unused))
     assert [join["cache"][one] for one in ("bytes", "evictions", "failed_keys")] == [700, 4, 2]
     assert [one["bytes"] for one in join["history"]] == [700, 700, None]
 
@@ -330,36 +331,33 @@ def test_refreshes_are_shown_while_a_query_waits_for_rows(monkeypatch: pytest.Mo
     for _ in range(2):
         look(found)
         seen.append(found.number)
-    (join,) = json.loads(found.as_json())["queries"][0]["joins"]
+    (join,) = shown(found)["joins"]
     assert datetime.fromisoformat(join["refresh"]["last_success"]) == NOON + timedelta(hours=1)
     assert seen[0] == seen[1]  # nothing new
 
 
-def shown(known: Any) -> Any:
-    """What the page shows of a query."""
-    found = Watched([Query()])
-    found.totals._queries["q"], found._ids[0] = known, "q"
+def shown(found: Watched) -> Any:
+    """What the page shows of the first query."""
     return json.loads(found.as_json())["queries"][0]
 
 
+def join_of(*cycles: bsjoin.CycleProgress) -> Any:
+    """What it shows of their join."""
+    (join,) = shown(watched(known=totals(*cycles)))["joins"]
+    return join
+
+
 def test_a_session_that_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, answers = threading.Event(), threading.Event()
-
-    class Waiting(Query):
-        @property
-        def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802
-            asked.set()
-            assert answers.wait(20)
-
-    found = Watched([Waiting()], every_s=0)
+    query = Waiting()
+    found = Watched([query], every_s=0)
     looking = threading.Thread(target=found.look)
     looking.start()
-    assert asked.wait(20)
+    assert query.asked.wait(20)
     for limit_s, is_silent in ((60.0, False), (0.0, True)):
         monkeypatch.setattr(watching, "_SILENT_S", limit_s)
         assert found.is_looking()
         assert json.loads(found.as_json())["is_silent"] == is_silent
-    answers.set()
+    query.answers.set()
     looking.join()
     assert not found.is_looking()
     assert not json.loads(found.as_json())["is_silent"]
@@ -369,20 +367,14 @@ def test_what_is_known_is_told_while_a_session_does_not_answer(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A look of half a minute left nothing but questions without an answer."""
-    answers = threading.Event()
-
-    class Waiting(Query):
-        @property
-        def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802
-            assert answers.wait(20)
-
+    query = Waiting()
     monkeypatch.setattr(pages, "_WAITS_S", 0.05)
-    with pages.Dashboard(watched(Waiting()), 0, frozenset()) as page:
+    with pages.Dashboard(watched(query), 0, frozenset()) as page:
         for _ in range(2):
             assert ask(page, "/data.json").status == 200
             assert b"bsjoin_input_rows_total" in ask(page, "/metrics").read()
         assert page._server.watched.is_looking()
-        answers.set()
+        query.answers.set()
 
 
 def test_the_micro_batch_before_an_idle_report_is_read() -> None:
@@ -416,14 +408,14 @@ def test_a_look_that_fails_says_why_and_the_next_one_goes_on(
         broken.setattr("bsjoin.monitoring.totals.progress", lambda given: 1 / 0)
         look(found)
         look(found)
-    state = json.loads(found.as_json())["queries"][0]
+    state = shown(found)
     assert (state["state"], state["name"]) == ("running", HOSTILE)
     assert "figures cannot be read: ZeroDivisionError" in state["error"]
     assert len(caplog.records) == 1
     assert not found.is_over
     look(found)
     assert numbers(found) == [0]
-    assert json.loads(found.as_json())["queries"][0]["error"] == ""
+    assert shown(found)["error"] == ""
 
 
 class Steps(Query):
@@ -445,17 +437,15 @@ def look(found: Watched) -> None:
 
 def numbers(found: Watched) -> list[int]:
     """Those of the micro-batches of the first query that the page shows."""
-    return [one["n"] for one in json.loads(found.as_json())["queries"][0]["batches"]]
+    return [one["n"] for one in shown(found)["batches"]]
 
 
 def test_a_query_that_fails_is_told() -> None:
     broken = Broken()
     broken.isActive = False
-    found = Watched([broken])
-    found.totals._queries["q"] = totals(full(0), cycle(1, hits=float("nan")))
-    found._ids[0] = "q"
+    found = watched(broken, totals(full(0), cycle(1, hits=float("nan"))))
     found.look()
-    data = json.loads(found.as_json())["queries"][0]
+    data = shown(found)
     assert data["state"] == "failed"
     assert data["joins"][0]["history"][1]["hit"] is None
     assert "secret" not in data["error"]
@@ -580,25 +570,19 @@ def test_queries_that_fail_are_told_and_what_is_paused_stays(browser: Browser) -
 def test_a_page_that_waits_for_its_query_says_so(
     browser: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers = threading.Event()
-    answers.set()
-
-    class Waiting(Query):
-        @property
-        def lastProgress(self) -> None:  # type: ignore[override]  # noqa: N802
-            assert answers.wait(20)
-
+    query = Waiting()
+    query.answers.set()
     monkeypatch.setattr(watching, "_SILENT_S", 0.0)
     state = "document.getElementById('state').textContent"
-    with pages.Dashboard(Watched([Waiting()], every_s=0), 0, frozenset()) as page:
+    with pages.Dashboard(Watched([query], every_s=0), 0, frozenset()) as page:
         browser.look()
         browser.open(page.url, f"{state} === 'The query runs'")
-        answers.clear()
+        query.answers.clear()
         browser.run("patienceMs = 200; look(); 1")
         browser.wait(f"{state}.startsWith('No answer yet')")
         browser.run("look(); 1")
         browser.wait(f"{state}.startsWith('The session of a query does not answer')")
-        answers.set()
+        query.answers.set()
         browser.run("patienceMs = 20000; look(); 1")
         browser.wait(f"{state} === 'The query runs'")
         browser.open("about:blank")
