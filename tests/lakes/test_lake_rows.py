@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import tempfile
 from collections.abc import Sequence
 
@@ -76,21 +75,6 @@ def source_of(lake: Lake) -> Source:
         return delta(found[0])
     warehouse = lake.spark.conf.get("spark.sql.catalog.ice.warehouse")
     return iceberg(f"{warehouse}/{'/'.join(lake.name.split('.')[1:])}")
-
-
-@pytest.mark.long
-def test_joins_by_keys_of_every_type(changed: tuple[Lake, str], spark: SparkSession) -> None:
-    lake, first = changed
-    rows = spark.sql(ROWS).drop("nested", "pairs", "old", "gone", "i").where("id < 60")
-    more = spark.range(1000, 1005)
-    probe = rows.unionByName(more, allowMissingColumns=True).localCheckpoint()
-    tables = [(lake.read(), keys) for keys in KEYS]
-    # The table as it was before all that, and through a selection.
-    tables.append((lake.at(first).select("id", "old", "gone"), ["id"]))
-    tables.append((lake.read().where("part IN (1, 2) AND i > 3").selectExpr("id", "new"), ["id"]))
-    for (df, keys), runtime in zip(tables, itertools.cycle(("jvm", "python")), strict=False):
-        with configured(spark, {"spark.bsjoin.runtime": runtime, **CODE[runtime]}):
-            check(probe.select(*keys), df, keys, hows=["left"])  # which has all pairs of rows
 
 
 def lines(df: DataFrame) -> list[str]:
