@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import logging
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -150,31 +150,6 @@ def test_files_that_are_just_being_written_are_no_version(
 
 
 @pytest.mark.long
-def test_a_table_of_a_catalogue_that_is_partitioned(
-    spark: SparkSession, tmp_path: Path, builds: list[str]
-) -> None:
-    spark.sql(
-        "CREATE TABLE parts (k LONG, v STRING) USING parquet PARTITIONED BY (v) "
-        f"LOCATION '{tmp_path / 'warehouse'}'"
-    )
-    try:
-        spark.sql("INSERT INTO parts VALUES (1, 'a')")
-        df = spark.table("parts").where("k > 0")
-        table = BatchTable.build(df, on="k", path=tmp_path / "table")
-        look = following(table, df)
-        look.look()
-        for statement in ("INTO parts VALUES (2, 'b')", "OVERWRITE parts VALUES (3, 'c')"):
-            spark.sql(f"INSERT {statement}")
-            read = len(builds)
-            for _ in range(2):
-                look.look()
-            assert len(builds) == read + 1
-            assert stored(table) == rows(spark.table("parts"))
-    finally:
-        spark.sql("DROP TABLE parts")
-
-
-@pytest.mark.long
 def test_a_query_tells_the_version(
     spark: SparkSession,
     tmp_path: Path,
@@ -241,19 +216,6 @@ def test_the_hour_that_a_clock_shows_twice_has_two_versions(
     assert [one and one.version for one in told] == [
         "2026-10-25 02:30:00", "2026-10-25 02:30:00 again",
     ]  # fmt: skip
-
-
-@pytest.mark.long
-def test_rows_that_are_given_may_be_others_after_a_restart(
-    spark: SparkSession, tmp_path: Path, feed: Feed
-) -> None:
-    write(tmp_path / "source" / "0.parquet", [1, 2], "a")
-    for keys in ("(1L)", "(2L)"):
-        df = spark.read.schema("k long, v string").parquet(str(tmp_path / "source"))
-        df = df.join(spark.sql(f"SELECT * FROM VALUES {keys} AS t(k)"), "k")
-        cache = Full(refresh="on_commit", store=tmp_path / "table")
-        bsjoin.join(feed.stream, df, "k", how="left", cache=cache)
-        assert stored(BatchTable.open(tmp_path / "table")) == rows(df)
 
 
 @pytest.mark.long
@@ -418,7 +380,7 @@ def test_steps_of_one_and_of_many_versions_lead_to_the_same_rows(
 
 @pytest.mark.long
 def test_a_crash_in_between_repeats_the_step_and_two_followers_take_each_once(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, builds: list[str]
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, table, make = followed(spark, tmp_path / "table")
     one, other = make(), make()
@@ -465,7 +427,6 @@ def test_a_crash_in_between_repeats_the_step_and_two_followers_take_each_once(
         other.look()
         assert stored(table) == sorted(STATES[1])
         source.hole = False
-    assert len(builds) >= 1
 
 
 def test_a_start_does_not_put_an_older_version_over_a_newer_one(
@@ -534,8 +495,11 @@ def test_a_hole_in_the_changes(
     source.number = 0
     source, table, make = followed(spark, tmp_path / "stops", fail_on_data_loss=True)
     look, source.hole, source.number = make(), True, 1
-    with pytest.raises(SourceError, match="from 0 to 1 cannot be read, and fail_on_data_loss"):
-        look.look()
+    df = source.at(source.version())
+    start = partial(BatchTable._ensure, df, ["k"], df.columns, table._options, private=False)
+    for work in (look.look, partial(start, followed=source)):
+        with pytest.raises(SourceError, match="from 0 to 1 cannot be read, and fail_on_data_loss"):
+            work()
     assert stored(table) == STATES[0]
     source.hole = False
     look.look()
@@ -669,7 +633,10 @@ def test_joins_inside_foreach_batch_and_cycles_follow(
 ) -> None:
     """Of a table that was given, and of one that is read in each micro-batch."""
     name, found = "followed_inside", {way: [] for way in ("given", "again", "cycles")}
-    spark.sql(f"CREATE TABLE {name} (k LONG, v STRING) USING parquet LOCATION '{tmp_path / 't'}'")
+    spark.sql(
+        f"CREATE TABLE {name} (k LONG, v STRING) USING parquet PARTITIONED BY (v) "
+        f"LOCATION '{tmp_path / 't'}'"
+    )
     try:
         spark.sql(f"INSERT INTO {name} VALUES (1, 'a'), (3, 'c')")
         given, follow = spark.table(name), Full(refresh="on_commit")
@@ -698,32 +665,10 @@ def test_joins_inside_foreach_batch_and_cycles_follow(
         assert last() == of_spark()
         spark.sql(f"INSERT OVERWRITE {name} VALUES (1, 'A'), (2, 'b'), (2, 'B')")
         soon(last, of_spark())
+        assert last() == of_spark()
         query.stop()
     finally:
         spark.sql(f"DROP TABLE {name}")
-    cycle = bsjoin.progress(steered)[-1]
+    before, cycle = bsjoin.progress(steered)[-2:]
+    assert before.table_version == cycle.table_version  # nothing had come meanwhile
     assert cycle.source == cycle.refresh.newest
-
-
-@pytest.mark.long
-@pytest.mark.usefixtures("slow_builds")
-def test_rows_that_are_too_old_end_a_stream_and_a_look_lets_it_go_on(
-    spark: SparkSession, tmp_path: Path, feed: Feed
-) -> None:
-    source, table, make = followed(
-        spark, tmp_path / "table", fail_on_data_loss=True, max_staleness="1 hour"
-    )
-    look, joined = make(), table.join(feed.stream, how="left")
-    look.look()
-    query = feed.run(joined, 1, 3)
-    source.number, source.hole = 1, True
-    with pytest.raises(SourceError, match="fail_on_data_loss=True keeps the table as it is"):
-        look.look()
-    shutil.rmtree(tmp_path / "table" / "fresh")
-    feed.add(1, 3)
-    with pytest.raises(Exception, match=r"StaleTableError: version 1 .* max_staleness is 3600"):
-        query.processAllAvailable()
-    source.hole = False
-    look.look()
-    query = feed.run(joined)
-    assert feed.results == {0: [(1, "a"), (3, "c")], 1: [(1, "a"), (3, None)]}
