@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 from cache_runs import planes
@@ -86,6 +87,12 @@ DAY = dt.date(2026, 11, 21)
     [
         (5, ONE, ["keys=5", "give a list of keys"]),
         (b"12", ONE, ["give a list of keys"]),
+        ("a", ONE, ["give a list of keys"]),
+        ({"k": 1}, ONE, ["give a list of keys"]),  # what a loop has the names of
+        (pd.DataFrame({"k": [1]}), ONE, ["give a list of keys"]),
+        (pa.record_batch({"k": [1]}), ONE, ["give a list of keys"]),
+        ([1_704_067_200], pa.schema([("t", pa.timestamp("us"))]), ["no date or time"]),
+        ([5], pa.schema([("t", pa.date32())]), ["no date or time"]),
         (["a"], ONE, ["the keys are k (int64)", "does not fit"]),
         ([2**63], ONE, ["the keys are k (int64)"]),
         ([(1, 2)], ONE, ["(1, 2) is not a key of ['k']", "give one value"]),

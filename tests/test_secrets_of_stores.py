@@ -70,6 +70,7 @@ NAMES = [
     "sas", "sig", "se", "sp", "sv", "password", "pwd", "secret", "token", "access_token", "api_key",
     "apikey", "api-key", "key", "account_key", "X-Amz-Signature", "X-Amz-Security-Token",
     "X-Amz-Credential", "AWSAccessKeyId", "Signature", "x-goog-signature", "auth", "jwt", "%73ig",
+    "sslpassword", "ssl_key_password",
 ]  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from redis_clusters import Cluster
 from servers import Redis
-from source_stands import DATABASES, STANDS, Database
+from source_stands import DATABASES, STANDS, Database, Iceberg
 
 from bsjoin.sources import Source
 
@@ -37,10 +37,16 @@ def _collect_what_drivers_have_left() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def redis_cluster(redis_server: Redis) -> Iterator[Cluster]:
+def cluster(redis_server: Redis) -> Iterator[Cluster]:
     made = Cluster(redis_server.program)
     yield made
     made.remove()
+
+
+@pytest.fixture
+def catalog(tmp_path: Path) -> Any:
+    """One of Iceberg, with the namespace ``shop``."""
+    return Iceberg(tmp_path).catalog
 
 
 @pytest.fixture(params=DATABASES)

@@ -14,6 +14,8 @@ import pyarrow.parquet as pq
 
 UTC = pa.timestamp("us", "UTC")
 NAN = float("nan")
+PLACES = ["a/b", "50%", "%41", "a=b", "é ☃", " ", "a:b", "a\\b", "..", "#?&", None, "x" * 200]
+"""Values of a partition, of which a path is made."""
 
 _Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 _MAGIC = 1681511377

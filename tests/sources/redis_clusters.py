@@ -46,6 +46,11 @@ class Cluster:
                 client.execute_command("CLUSTER SET-CONFIG-EPOCH", number + 1)
             for node in self.nodes[1:]:
                 clients[0].execute_command("CLUSTER MEET", "127.0.0.1", node.port, node.options[-1])
+        self.wait()
+
+    def wait(self) -> None:
+        """Until each node knows that all slots are served."""
+        with self.clients() as clients:
             for client in clients:
                 while b"cluster_state:ok" not in raw(client, "CLUSTER INFO"):
                     time.sleep(0.05)

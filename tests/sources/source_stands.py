@@ -16,13 +16,9 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from documentation_services import derby
 from parquet_samples import imported_polars
-from pyspark.sql import DataFrame, SparkSession
 from redis_clusters import Cluster
 
-import bsjoin
-from bsjoin import BatchTable
 from bsjoin.sources import Source, adbc, delta, function, iceberg, parquet, redis, sql
 
 SCHEMA = pa.schema(
@@ -109,8 +105,8 @@ class SQLite(Database):
     collated = "TEXT COLLATE NOCASE"
     without_meaning = "TIMESTAMP", "'yesterday'"
 
-    def __init__(self, folder: Path) -> None:
-        self.path = folder / "data #1?%41.db"
+    def __init__(self, folder: Path, name: str = "data #1?%41.db") -> None:
+        self.path = folder / name
         super().__init__(f"sqlite:///{self.path}".replace("%", "%25").replace("?", "%3F"))
 
     @contextlib.contextmanager
@@ -279,12 +275,19 @@ class Iceberg(Stand):
             "warehouse": f"file://{folder}/lake",
         }
 
-    def put(self, table: pa.Table) -> None:
+    @property
+    def catalog(self) -> Any:
+        """A connection of its own, and there the tables' namespace."""
         from pyiceberg.catalog import load_catalog
+
+        found = load_catalog(**self.properties)
+        found.create_namespace_if_not_exists("shop")
+        return found
+
+    def put(self, table: pa.Table) -> None:
         from pyiceberg.transforms import BucketTransform
 
-        catalog = load_catalog(**self.properties)
-        catalog.create_namespace_if_not_exists("shop")
+        catalog = self.catalog
         if catalog.table_exists("shop.planes"):
             found = catalog.load_table("shop.planes")
             found.delete()
@@ -364,53 +367,6 @@ class InCluster(Redis):
         return self.cluster.writer()
 
 
-class JDBC(Stand):
-    """A table that Spark reads by JDBC, which is no source: its whole reads, and joins with it."""
-
-    def __init__(self, spark: SparkSession, folder: Path) -> None:
-        self.spark, self.url = spark, derby(spark, folder)
-
-    def put(self, table: pa.Table) -> None:
-        rows = self.spark.createDataFrame(table).coalesce(1)
-        rows.write.jdbc(self.url, "planes", mode="overwrite")
-
-    def source(self) -> Source:
-        return ByJoins(self)
-
-
-class ByJoins(Source):
-    """Asks what a DataFrame has by joining it, as it is read at that time."""
-
-    takes_null_keys = True
-
-    def __init__(self, stand: JDBC) -> None:
-        super().__init__()
-        self.stand = stand
-
-    def read(self) -> DataFrame:
-        return self.stand.spark.read.jdbc(self.stand.url, "planes")
-
-    @property
-    def schema(self) -> pa.Schema:
-        return pa.schema(self.read().limit(0).toArrow().schema)
-
-    def scan(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        stored = BatchTable.build(self.read(), on=["id", "code"]).to_df()
-        names = SCHEMA.names if columns is None else columns
-        yield from stored.select(*names).toArrow().to_batches()
-
-    def size(self) -> int:
-        return BatchTable.build(self.read(), on=["id", "code"]).to_df().count()
-
-    def lookup(self, keys: pa.Table, columns: Sequence[str] | None = None) -> pa.Table:
-        names = SCHEMA.names if columns is None else columns
-        wanted = [name for name in names if name not in keys.column_names]
-        rows = self.stand.spark.createDataFrame(keys)
-        on = keys.column_names
-        found = bsjoin.join(rows, self.read(), on, select=wanted, nulls_equal=True)
-        return found.toArrow()
-
-
 STANDS: dict[str, Callable[[Path, pytest.FixtureRequest], Stand]] = {
     "sqlite": lambda folder, request: SQLite(folder),
     "duckdb": lambda folder, request: DuckDB(folder),
@@ -429,7 +385,6 @@ STANDS: dict[str, Callable[[Path, pytest.FixtureRequest], Stand]] = {
     "delta": lambda folder, request: Delta(folder),
     "iceberg": lambda folder, request: Iceberg(folder),
     "function": lambda folder, request: Function(),
-    "jdbc": lambda folder, request: JDBC(request.getfixturevalue("spark"), folder),
     # From here on sources that are asked by their whole key.
     "redis hash": lambda folder, request: Redis(
         request.getfixturevalue("redis_server").url, "hash"
@@ -438,10 +393,10 @@ STANDS: dict[str, Callable[[Path, pytest.FixtureRequest], Stand]] = {
         request.getfixturevalue("redis_server").url, "json"
     ),
     "redis cluster hash": lambda folder, request: InCluster(
-        request.getfixturevalue("redis_cluster"), "hash"
+        request.getfixturevalue("cluster"), "hash"
     ),
     "redis cluster json": lambda folder, request: InCluster(
-        request.getfixturevalue("redis_cluster"), "json"
+        request.getfixturevalue("cluster"), "json"
     ),
 }
 """Every kind of source; the contract suite, test_sources_contract.py, runs all of them."""
@@ -465,3 +420,9 @@ def rows(table: pa.Table, names: Sequence[str] | None = None) -> list[str]:
     """The rows in an order of their own, to be compared."""
     names = table.column_names if names is None else names
     return sorted(map(repr, table.select(list(names)).to_pylist()))
+
+
+def typed(source: Source, **columns: Sequence[Any]) -> pa.Table:
+    """Keys of the types that a source has."""
+    schema = source.schema
+    return pa.table({n: pa.array(v, schema.field(n).type) for n, v in columns.items()})

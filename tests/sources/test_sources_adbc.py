@@ -26,48 +26,23 @@ def _polars() -> None:
     imported_polars()  # drivers import it, which sets a variable of the environment
 
 
-class Server:
-    """Stands for a database that cannot be here: keeps statements, answers with one row."""
-
-    def __init__(self) -> None:
-        self.statements: list[str] = []
-        self.bound: list[pa.RecordBatch | None] = []
-
-    def connect(self, **_: Any) -> Server:
-        return self
-
-    def cursor(self) -> Server:
-        return self
-
-    def execute(self, statement: str, bound: pa.RecordBatch | None = None) -> None:
-        self.statements.append(statement)
-        self.bound.append(bound)
-
-    def fetch_arrow_table(self) -> pa.Table:
-        return ROWS
-
-    def close(self) -> None:
-        pass
-
-
 @pytest.fixture
-def server(monkeypatch: pytest.MonkeyPatch) -> Server:
-    found = Server()
-    module = SimpleNamespace(connect=found.connect)
+def server(monkeypatch: pytest.MonkeyPatch) -> mock.Mock:
+    """Stands for a connection to a database that cannot be here, which answers with one row."""
+    found = mock.Mock(spec=["cursor", "execute", "fetch_arrow_table", "close"])
+    found.cursor.return_value = found
+    found.fetch_arrow_table.return_value = ROWS
+    module = SimpleNamespace(connect=lambda **_: found)
     monkeypatch.setattr("bsjoin.sources.databases.adbc.imported", lambda *_: module)
     return found
 
 
-def test_a_connection_that_cannot_be_prepared_is_closed(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    closed: list[int] = []
-    monkeypatch.setattr(server, "execute", mock.Mock(side_effect=OSError("broken")))
-    monkeypatch.setattr(server, "close", lambda: closed.append(1))
+def test_a_connection_that_cannot_be_prepared_is_closed(server: mock.Mock) -> None:
+    server.execute.side_effect = OSError("broken")
     source: Any = adbc("postgresql", uri="postgresql://host/db", table="t")
     with pytest.raises(OSError, match="broken"):
         source._open()
-    assert len(closed) == 2  # the cursor, and the connection
+    assert server.close.call_count == 2  # of the cursor, and of the connection
 
 
 @pytest.mark.parametrize(
@@ -90,12 +65,13 @@ def test_a_connection_that_cannot_be_prepared_is_closed(
         ),
     ],
 )
-def test_names_are_quoted_and_keys_are_bound(driver: str, wanted: str, server: Server) -> None:
+def test_names_are_quoted_and_keys_are_bound(driver: str, wanted: str, server: mock.Mock) -> None:
     source = adbc(driver, options={"a": "b"}, table=["db", "shop", 'c"1'])
     keys = pa.table({"k": pa.array([1, 2], pa.int64()), ROWS.column_names[1]: ["'; DROP", "y"]})
+    calls = server.execute.call_args_list
     assert source.lookup(keys).num_rows == 1
-    assert server.statements[1] == wanted
-    assert [column.to_pylist() for column in server.bound[1].columns] == [
+    assert calls[1].args[0] == wanted
+    assert [column.to_pylist() for column in calls[1].args[1].columns] == [
         [1],
         ["'; DROP"],
         [2],
@@ -103,10 +79,10 @@ def test_names_are_quoted_and_keys_are_bound(driver: str, wanted: str, server: S
     ]
     null = pa.table({"k": pa.array([None], pa.int64())})
     source.lookup(null)
-    assert server.statements[2].endswith("IS NULL) AS t")
+    assert calls[2].args[0].endswith("IS NULL) AS t")
     many = pa.table({"k": range(9_000), ROWS.column_names[1]: ["x"] * 9_000})
     source.lookup(many)
-    assert [len(bound.columns) for bound in server.bound[3:] if bound] == [10_000, 8_000]
+    assert [len(call.args[1].columns) for call in calls[3:] if call.args[1]] == [10_000, 8_000]
 
 
 @pytest.mark.parametrize("name", ["snowflake", "bigquery"])

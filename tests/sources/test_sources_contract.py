@@ -66,6 +66,12 @@ def table(stand: Stand) -> pa.Table:
     return rows_for(stand)
 
 
+def stands(*quick: str, without: str | tuple[str, ...] = ()) -> pytest.MarkDecorator:
+    """Each kind of source; all but the quick ones are left to ``make long``."""
+    every = (kind for kind in EVERYWHERE if not kind.startswith(without))
+    return pytest.mark.parametrize("stand", kinds(every, *quick), indirect=True)
+
+
 def keys(*pairs: tuple[int, str]) -> pa.Table:
     return pa.table(
         {"id": [number for number, _ in pairs], "code": [code for _, code in pairs]},
@@ -92,9 +98,6 @@ def test_the_schema_the_size_and_all_rows_are_those_of_the_table(
     assert source.size() == len(table)
 
 
-@pytest.mark.parametrize(
-    "stand", kinds(EVERYWHERE, *(k for k in EVERYWHERE if k != "jdbc")), indirect=True
-)
 @settings(max_examples=3, deadline=None)
 @given(data=st.data())
 def test_a_look_up_equals_a_filter(stand: Stand, table: pa.Table, data: st.DataObject) -> None:
@@ -115,11 +118,7 @@ WRONG_TEXTS = (b"\xff", b"a\xc3", b"\xed\xa0\x80", b"\xf5\x80\x80\x80", b"\xc0\x
 
 
 # What a function does with such a text is its own.
-@pytest.mark.parametrize(
-    "stand",
-    kinds((k for k in EVERYWHERE if k != "function"), "sqlite", "postgresql", "delta"),
-    indirect=True,
-)
+@stands("sqlite", "postgresql", "delta", without="function")
 def test_a_key_that_is_not_utf_8_costs_no_other_its_row(stand: Stand, table: pa.Table) -> None:
     source = stand.source()
     texts = pa.array([b"a", *WRONG_TEXTS, b"\\", b"absent"], pa.binary()).view(pa.string())
@@ -133,17 +132,7 @@ def test_a_key_that_is_not_utf_8_costs_no_other_its_row(stand: Stand, table: pa.
 
 
 # Redis is asked by its whole key. Of the others all take null keys.
-@pytest.mark.parametrize(
-    "stand",
-    kinds(
-        (k for k in EVERYWHERE if not k.startswith("redis")),
-        "sqlite",
-        "postgresql",
-        "parquet",
-        "delta",
-    ),
-    indirect=True,
-)
+@stands("sqlite", "postgresql", "parquet", "delta", without="redis")
 def test_any_columns_are_a_key_and_may_be_null(stand: Stand, table: pa.Table) -> None:
     source = stand.source()
     assert source.takes_null_keys
@@ -167,11 +156,7 @@ def test_any_columns_are_a_key_and_may_be_null(stand: Stand, table: pa.Table) ->
 
 
 # Those by ADBC split them themselves: test_sources_adbc.py.
-@pytest.mark.parametrize(
-    "stand",
-    kinds((k for k in EVERYWHERE if not k.startswith("adbc")), "sqlite", "mariadb", "redis json"),
-    indirect=True,
-)
+@stands("sqlite", "mariadb", "redis json", without="adbc")
 def test_a_look_up_takes_as_many_keys_as_it_says(stand: Stand, table: pa.Table) -> None:
     source = stand.source()
     asked = keys(*((n, "a") for n in range(-source.max_keys // 2, source.max_keys // 2)))
@@ -180,12 +165,7 @@ def test_a_look_up_takes_as_many_keys_as_it_says(stand: Stand, table: pa.Table) 
     assert rows(matching(found, asked)) == rows(matching(table, asked))
 
 
-# A DataFrame stays in its session.
-@pytest.mark.parametrize(
-    "stand",
-    kinds((k for k in EVERYWHERE if k != "jdbc"), "sqlite", "postgresql", "iceberg", "redis hash"),
-    indirect=True,
-)
+@stands("sqlite", "postgresql", "iceberg", "redis hash")
 def test_a_source_travels_with_its_schema(stand: Stand) -> None:
     source = stand.source()
     asked = keys((1, "a"), (7, "é"))
@@ -234,13 +214,7 @@ def test_a_child_process_opens_its_own_connection(stand: Stand) -> None:
     assert rows(source.lookup(asked)) == here
 
 
-@pytest.mark.parametrize(
-    "stand",
-    kinds(
-        EVERYWHERE, "sqlite", "postgresql", "parquet", "iceberg", "function", "redis cluster hash"
-    ),
-    indirect=True,
-)
+@stands("sqlite", "postgresql", "parquet", "iceberg", "function", "redis cluster hash")
 def test_what_is_committed_is_seen_by_the_next_look_up(stand: Stand) -> None:
     """The last one: the rows stay changed."""
     source = stand.source()

@@ -5,6 +5,7 @@ They are never called transient, and cost no other key anything.
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,6 +33,20 @@ from bsjoin.sources.databases.parts import of_keys
 from bsjoin.sources.transient import TransientSourceError, of_data
 
 
+@contextlib.contextmanager
+def encoded(server: PostgreSQLServer, encoding: str) -> Iterator[str]:
+    """A database whose texts have an encoding, and its URL."""
+    server.execute("DROP DATABASE IF EXISTS encoded")
+    server.execute(
+        f"CREATE DATABASE encoded ENCODING '{encoding}' TEMPLATE template0 "
+        f"LC_COLLATE 'C' LC_CTYPE 'C' OWNER {server.user}"
+    )
+    try:
+        yield server.url.rpartition("/")[0] + "/encoded"
+    finally:
+        server.execute("DROP DATABASE encoded WITH (FORCE)")
+
+
 @pytest.mark.long
 def test_a_text_that_is_not_utf_8_is_refused_by_name(
     tmp_path: Path, postgresql: PostgreSQLServer
@@ -41,17 +56,11 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(
         "CREATE TABLE t (i INTEGER, c TEXT)",
         "INSERT INTO t VALUES (1, CAST(x'61ff' AS TEXT)), (2, 'b')",
     )
-    postgresql.execute("DROP DATABASE IF EXISTS ascii")
-    postgresql.execute(
-        "CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 "
-        f"LC_COLLATE 'C' LC_CTYPE 'C' OWNER {postgresql.user}"
-    )
-    url = postgresql.url.rpartition("/")[0] + "/ascii"
-    PostgreSQL(url).run(
-        "CREATE TABLE t (i INTEGER, c TEXT)",
-        r"INSERT INTO t VALUES (1, E'a\xff'), (2, 'b')",
-    )
-    try:
+    with encoded(postgresql, "SQL_ASCII") as url:
+        PostgreSQL(url).run(
+            "CREATE TABLE t (i INTEGER, c TEXT)",
+            r"INSERT INTO t VALUES (1, E'a\xff'), (2, 'b')",
+        )
         for made in (database.source, lambda **how: sql(url, **how)):
             source = made(table="t")
             dtype = source.schema.field("i").type
@@ -67,8 +76,6 @@ def test_a_text_that_is_not_utf_8_is_refused_by_name(
             both = pa.table({"c": pa.array([b"a\xff", b"b"])})
             assert sorted(source.lookup(both, ["i"]).column("i").to_pylist()) == [1, 2]
             source.close()
-    finally:
-        postgresql.execute("DROP DATABASE ascii WITH (FORCE)")
 
 
 @pytest.mark.parametrize(
@@ -84,13 +91,8 @@ def test_texts_of_postgresql_come_from_any_encoding(
     postgresql: PostgreSQLServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    postgresql.execute("DROP DATABASE IF EXISTS encoded")
-    postgresql.execute(
-        f"CREATE DATABASE encoded ENCODING '{encoding}' TEMPLATE template0 "
-        f"LC_COLLATE 'C' LC_CTYPE 'C' OWNER {postgresql.user}"
-    )
-    try:
-        urls = postgresql.url.rpartition("/")[0] + "/encoded", postgresql.url
+    with encoded(postgresql, encoding) as there:
+        urls = there, postgresql.url
         for url in urls:
             PostgreSQL(url).run(
                 "DROP TABLE IF EXISTS t",
@@ -112,8 +114,6 @@ def test_texts_of_postgresql_come_from_any_encoding(
                 else:
                     assert source.lookup(asked)["c"].to_pylist() == texts[:1]
                 source.close()
-    finally:
-        postgresql.execute("DROP DATABASE encoded WITH (FORCE)")
 
 
 @pytest.mark.parametrize("database", kinds(DATABASES, "sqlite", "postgresql"), indirect=True)

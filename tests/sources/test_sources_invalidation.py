@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
 
-import pandas as pd
 import pyarrow as pa
 import pytest
 
-from bsjoin.errors import ArgumentError
 from bsjoin.sources import invalidation
 from bsjoin.sources.invalidation import InvalidationLog, key_table
 from bsjoin.storage import StorageLocation
@@ -40,19 +38,6 @@ def test_keys_come_back_as_they_were_given(log: InvalidationLog) -> None:
     assert log.since(2) == [(3, given.slice(0, 0))]
     # In the same folder, of a join by other keys.
     assert not InvalidationLog(log.location, pa.schema([("s", pa.string())])).since(0)
-
-
-def test_what_a_loop_has_the_names_of_is_no_list_of_keys() -> None:
-    text = pa.schema([("s", pa.string())])
-    for keys in (pd.DataFrame({"s": ["a"]}), {"s": "a"}, pa.record_batch({"s": ["a"]}), "a", 5):
-        with pytest.raises(ArgumentError, match="give a list of keys"):
-            key_table(keys, text, "keys")
-
-
-def test_a_number_is_no_time() -> None:
-    for dtype, value in ((pa.timestamp("us"), 1_704_067_200), (pa.date32(), 5)):
-        with pytest.raises(ArgumentError, match="no date or time"):
-            key_table([value], pa.schema([("t", dtype)]), "keys")
 
 
 def test_a_listing_that_overlaps_two_publications_loses_none(

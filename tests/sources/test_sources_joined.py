@@ -42,7 +42,7 @@ cloudpickle.register_pickle_by_value(sys.modules[__name__])
 pytestmark = pytest.mark.usefixtures("interpreted")
 
 # Both kinds of Redis would clear the other's rows; the contract holds them.
-APART = ("function", "jdbc", "redis json", "redis cluster json")
+APART = ("function", "redis json", "redis cluster json")
 PLACES = [kind for kind in EVERYWHERE if kind not in APART]
 QUICK = ("sqlite", "adbc duckdb", "postgresql", "iceberg", "redis hash")
 

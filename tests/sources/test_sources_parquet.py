@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from source_stands import rows
+from source_stands import rows, typed
 
 from bsjoin.errors import ArgumentError, SourceError
 from bsjoin.sources import parquet
@@ -39,11 +39,8 @@ def _pairs(*keys: int) -> list[str]:
 
 def read_by(source: Any, **columns: Any) -> tuple[list[str], int]:
     """What a look-up finds, and how many row groups it reads."""
-    asked = pa.table(
-        {n: pa.array(values, source.schema.field(n).type) for n, values in columns.items()}
-    )
     before = source.groups_read
-    found = source.lookup(asked)
+    found = source.lookup(typed(source, **columns))
     return rows(found, source.schema.names), source.groups_read - before
 
 

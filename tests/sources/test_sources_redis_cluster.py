@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import pickle
 import threading
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 import pytest
 import redis
-from redis_clusters import SLOTS, Cluster, raw
+from redis_clusters import SLOTS, Cluster
 from servers import PASSWORD, Redis
+from test_sources_redis import ids
 
 import bsjoin.sources
 from bsjoin.errors import SourceError
@@ -23,11 +23,6 @@ from bsjoin.sources.urls import address_of
 
 SCHEMA = {"id": pa.int64(), "v": pa.string()}
 KINDS = ("hash", "json")
-
-
-@pytest.fixture(scope="module")
-def cluster(redis_cluster: Cluster) -> Cluster:
-    return redis_cluster
 
 
 def source_of(server: Redis, kind: str = "hash", key: str = "", **options: Any) -> Any:
@@ -45,10 +40,6 @@ def fill(client: Any, numbers: Sequence[int], key: str = "{}:{}") -> None:
                 client.set(name, json.dumps({"v": value}))
 
 
-def ids(numbers: Sequence[int]) -> pa.Table:
-    return pa.table({"id": pa.array(numbers, pa.int64())})
-
-
 def rows_of(numbers: Sequence[int]) -> list[dict[str, Any]]:
     return [{"id": number, "v": f"value {number}"} for number in numbers]
 
@@ -62,17 +53,17 @@ def test_rows_come_from_all_nodes_of_a_cluster(cluster: Cluster) -> None:
     for node in cluster.nodes:
         for kind in KINDS:
             source = pickle.loads(pickle.dumps(source_of(node, kind)))
-            assert source.lookup(ids([7])).to_pylist() == rows_of([7])
-            assert source.lookup(ids(range(400))).to_pylist() == rows_of(range(300))
-            assert source.lookup(ids([5, 999]), []).to_pylist() == [{"id": 5}]
+            assert source.lookup(ids(7)).to_pylist() == rows_of([7])
+            assert source.lookup(ids(*range(400))).to_pylist() == rows_of(range(300))
+            assert source.lookup(ids(5, 999), []).to_pylist() == [{"id": 5}]
             # It is known now, also to a copy.
             copy = pickle.loads(pickle.dumps(source))
-            assert copy.lookup(ids(range(300))).to_pylist() == rows_of(range(300))
+            assert copy.lookup(ids(*range(300))).to_pylist() == rows_of(range(300))
             if kind == "hash":
                 with pytest.raises(SourceError, match=r"'hash:1000' does not contain a hash"):
-                    source.lookup(ids([1, 1000]))
+                    source.lookup(ids(1, 1000))
             else:
-                assert source.lookup(ids([1, 1000])).to_pylist() == rows_of([1])
+                assert source.lookup(ids(1, 1000)).to_pylist() == rows_of([1])
             source.close()
             copy.close()
 
@@ -93,7 +84,7 @@ def test_slots_that_move_cost_no_row(cluster: Cluster) -> None:
 
     def look_up() -> None:
         for source in sources:
-            assert source.lookup(ids(numbers)).to_pylist() == rows_of(numbers)
+            assert source.lookup(ids(*numbers)).to_pylist() == rows_of(numbers)
 
     look_up()
     moving = threading.Thread(target=move)
@@ -109,21 +100,18 @@ def test_a_node_that_is_down_is_a_fault_and_then_forgotten(cluster: Cluster) -> 
     with cluster.writer() as writer:
         fill(writer, range(50))
     source = source_of(cluster.nodes[1], timeout=2)
-    assert len(source.lookup(ids(range(50)))) == 50
+    assert len(source.lookup(ids(*range(50)))) == 50
     cluster.nodes[2].kill()
     try:
         with pytest.raises(TransientSourceError) as raised:
-            source.lookup(ids(range(50)))
+            source.lookup(ids(*range(50)))
         assert PASSWORD not in str(raised.value)
     finally:
         cluster.nodes[2].start()
-    with cluster.clients() as clients:
-        for client in clients:
-            while b"cluster_state:ok" not in raw(client, "CLUSTER INFO"):
-                time.sleep(0.05)
+    cluster.wait()
     with cluster.writer() as writer:
         fill(writer, range(50))
-    assert len(source.lookup(ids(range(50)))) == 50
+    assert len(source.lookup(ids(*range(50)))) == 50
 
 
 def test_a_restricted_account_is_told_what_a_cluster_needs(cluster: Cluster) -> None:
@@ -135,7 +123,7 @@ def test_a_restricted_account_is_told_what_a_cluster_needs(cluster: Cluster) -> 
     url = f"redis://reader:pass@127.0.0.1:{cluster.nodes[0].port}"
     source = bsjoin.sources.redis(url, key="hash:{id}", schema=SCHEMA)
     with pytest.raises(SourceError, match=r"\+cluster\|slots") as raised:
-        source.lookup(ids(range(50)))
+        source.lookup(ids(*range(50)))
     assert "pass@" not in str(raised.value)
     allowed = ("+cluster|slots", "+cluster|shards", "+command", "+info")
     with cluster.clients() as clients:
@@ -143,7 +131,7 @@ def test_a_restricted_account_is_told_what_a_cluster_needs(cluster: Cluster) -> 
             client.execute_command("ACL", "SETUSER", "reader", *allowed)
     with cluster.writer() as writer:
         fill(writer, range(50))
-    assert len(source.lookup(ids(range(50)))) == 50
+    assert len(source.lookup(ids(*range(50)))) == 50
 
 
 def test_servers_that_are_not_ready_are_faults_that_pass() -> None:

@@ -28,6 +28,7 @@ from source_stands import (
     SQLite,
     kinds,
     rows,
+    typed,
 )
 from test_sources_credentials import raised
 
@@ -51,11 +52,6 @@ HOSTILE = [
 ]  # fmt: skip
 
 
-def by_type(source: Any, **columns: list[Any]) -> pa.Table:
-    schema = source.schema
-    return pa.table({n: pa.array(v, schema.field(n).type) for n, v in columns.items()})
-
-
 @pytest.mark.parametrize("database", kinds(DATABASES, "postgresql", "mariadb"), indirect=True)
 def test_names_are_only_names(database: Database) -> None:
     """Of tables, and of columns: one table has them all, each unique."""
@@ -72,9 +68,9 @@ def test_names_are_only_names(database: Database) -> None:
     for source in sources:
         assert source.schema.names == HOSTILE
         for name in HOSTILE if source is sources[0] else HOSTILE[:2]:
-            found = source.lookup(by_type(source, **{name: [2, 3]}), [name])
+            found = source.lookup(typed(source, **{name: [2, 3]}), [name])
             assert found.select([name]).to_pylist() == [{name: 2}]
-        whole = by_type(source, **{name: [1] for name in HOSTILE})
+        whole = typed(source, **{name: [1] for name in HOSTILE})
         assert source.lookup(whole).num_rows == 1
         assert pa.Table.from_batches(source.scan(HOSTILE[::-1])).num_rows == source.size() == 2
     assert all(sources[0].is_unique([name]) for name in HOSTILE)
@@ -92,7 +88,7 @@ def test_a_table_or_column_that_is_not_there_gets_a_hint(database: Database) -> 
     with pytest.raises(SourceError, match=r"no table 'plans'.*'planes'"):
         _ = database.source(table="plans").schema
     source = database.source(table="planes")
-    asked = by_type(source, carrier=[1])
+    asked = typed(source, carrier=[1])
     other = database.source(table="planes", schema={"carier": pa.int64()})
     for work in (
         lambda: source.lookup(asked, ["carier"]),
@@ -119,7 +115,7 @@ def test_a_query_stands_for_a_table(database: Database) -> None:
     source = database.source(query=" SELECT i AS a, j FROM t WHERE i > 1 -- half of it\n ; ")
     assert source.schema.names == ["a", "j"]
     assert source.size() == 1
-    assert source.lookup(by_type(source, a=[1, 3])).column("j").to_pylist() == [4]
+    assert source.lookup(typed(source, a=[1, 3])).column("j").to_pylist() == [4]
     assert not source.is_unique(["a"])
     for table in (f"{database.schema}.t", [database.schema, "t"]):
         assert database.source(table=table).size() in (2, None) or isinstance(database, MariaDB)
@@ -211,7 +207,7 @@ def test_keys_come_from_a_query(database: Database) -> None:
     types = pa.schema([source.schema.field(name) for name in ("a", "b")])
     by_name = source.keys_of("SELECT c, b, a FROM t ORDER BY c;", ["a", "b"])
     assert by_name.schema.equals(types)
-    assert rows(by_name) == rows(by_type(source, a=[1, 3], b=["x", "z"]))
+    assert rows(by_name) == rows(typed(source, a=[1, 3], b=["x", "z"]))
     cast = "SIGNED" if isinstance(database, MariaDB) else "BIGINT"
     by_place = source.keys_of(f"SELECT CAST(a AS {cast}) AS p, b AS q FROM t", ["a", "b"])
     assert by_place.schema.equals(types)
@@ -246,7 +242,7 @@ def test_a_scan_comes_in_pieces_and_leaves_look_ups_alone(database: Database) ->
     source = database.source(table="t")
     scan = source.scan(["a"])
     first = next(scan)
-    assert source.lookup(by_type(source, a=[39_999])).num_rows == 1
+    assert source.lookup(typed(source, a=[39_999])).num_rows == 1
     assert 0 < first.num_rows <= 40_000
     assert first.num_rows + sum(batch.num_rows for batch in scan) == 40_000
     # One that nobody finishes gives its connection back.
@@ -337,7 +333,7 @@ def test_a_restart_is_a_fault_and_then_forgotten(
     database: Any = STANDS[kind](tmp_path, request)
     database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
     source = database.source(table="t")
-    asked = by_type(source, a=[1])
+    asked = typed(source, a=[1])
     assert source.lookup(asked).num_rows == 1
     # With a transaction of the source's open, this would wait for it.
     database.run("ALTER TABLE t ADD COLUMN b INTEGER", "ALTER TABLE t DROP COLUMN b")
@@ -366,7 +362,7 @@ def test_a_connection_that_is_lost_while_rows_come_is_a_fault(postgresql: Server
     query = f"SELECT 1 AS a, {end}, repeat('x', 100) AS c FROM generate_series(1, 300000) AS g"
     source = sql(postgresql.url, query=query)
     with pytest.raises(TransientSourceError):
-        source.lookup(by_type(source, a=[1]))
+        source.lookup(typed(source, a=[1]))
 
 
 SLOW = {
@@ -387,7 +383,7 @@ def test_a_look_up_that_takes_too_long_is_a_fault(database: Database) -> None:
     for key in (1, None):
         start = time.monotonic()
         with pytest.raises(TransientSourceError):
-            source.lookup(by_type(source, a=[key]))
+            source.lookup(typed(source, a=[key]))
         assert time.monotonic() - start < 8
     start = time.monotonic()
     assert source.size() in (None, 1)  # DuckDB knows it without that work
@@ -414,7 +410,7 @@ def test_who_interrupts_a_look_up_does_not_use_its_connection_again(
     database = PostgreSQL(postgresql.url)
     database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
     source: Any = database.source(table="t")
-    asked = by_type(source, a=[1])
+    asked = typed(source, a=[1])
     assert source.lookup(asked).num_rows == 0
     with monkeypatch.context() as patched:
         stopped = mock.Mock(side_effect=KeyboardInterrupt)
@@ -434,7 +430,7 @@ def test_a_server_that_answers_nothing_is_left_alone(
     database.run("DROP TABLE IF EXISTS t", "CREATE TABLE t (a INTEGER)")
     monkeypatch.setattr(postgresql_source, "_GRACE_S", 0.5)
     source = database.source(table="t", timeout=0.2, connect_timeout=2)
-    asked = by_type(source, a=[1])
+    asked = typed(source, a=[1])
     assert source.lookup(asked).num_rows == 0
     import psycopg
 
@@ -460,7 +456,7 @@ def test_another_process_may_write_the_duckdb_file_between_look_ups(tmp_path: Pa
     database = DuckDB(tmp_path)
     database.run("CREATE TABLE t (a INTEGER)")
     source = sql(database.url, table="t")
-    asked = by_type(source, a=[1])
+    asked = typed(source, a=[1])
     assert source.lookup(asked).num_rows == 0
     code = (
         f"import duckdb; duckdb.connect({str(database.path)!r}).execute('INSERT INTO t VALUES (1)')"
@@ -489,7 +485,7 @@ def test_an_absent_file_or_driver_is_named(tmp_path: Path, monkeypatch: pytest.M
     there = DuckDB(tmp_path)
     there.run("CREATE TABLE t (a INTEGER)")
     source = sql(there.url, table="t")
-    asked = by_type(source, a=[1])
+    asked = typed(source, a=[1])
     there.path.unlink()
     with pytest.raises(TransientSourceError, match="no file"):  # another may take its place
         source.lookup(asked)
@@ -595,7 +591,7 @@ def test_a_server_of_mysql_without_tls_is_refused_where_a_certificate_is_to_be_c
 def test_a_time_limit_may_be_the_longest(database: Database) -> None:
     database.run("CREATE TABLE t (a INTEGER)", "INSERT INTO t VALUES (1)")
     source = database.source(table="t", timeout=timedelta.max, connect_timeout=timedelta.max)
-    assert source.lookup(by_type(source, a=[1])).num_rows == 1
+    assert source.lookup(typed(source, a=[1])).num_rows == 1
 
 
 def test_only_the_driver_that_is_needed_is_imported() -> None:

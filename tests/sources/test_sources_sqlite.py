@@ -183,9 +183,8 @@ def test_texts_of_any_encoding_are_found(place: SQLite, encoding: str) -> None:
 
 
 def test_a_file_that_has_taken_the_place_of_another_is_read(place: SQLite) -> None:
-    places = [SQLite(place.path.parent), SQLite(place.path.parent)]
+    places = [SQLite(place.path.parent, f"{number}.db") for number in range(2)]
     for number, one in enumerate(places):
-        one.path = place.path.with_name(f"{number}.db")
         one.run("CREATE TABLE t (a INTEGER)", f"INSERT INTO t VALUES ({number})")
     source, asked = place.source(table="t"), pa.table({"a": [0, 1]})
     for number, one in enumerate(places):
@@ -204,8 +203,7 @@ def test_a_file_that_has_taken_the_place_of_another_is_read(place: SQLite) -> No
 
 def test_a_file_that_is_written_over_is_read(place: SQLite) -> None:
     """By another one of the same length and as many commits, which SQLite takes for the same."""
-    other = SQLite(place.path.parent)
-    other.path = place.path.with_name("other.db")
+    other = SQLite(place.path.parent, "other.db")
     for one, value in ((place, 1), (other, 2)):
         one.run("CREATE TABLE t (a INTEGER, b INTEGER)", f"INSERT INTO t VALUES (0, {value})")
     source, asked = place.source(table="t"), pa.table({"a": [0]})
@@ -299,8 +297,7 @@ def test_what_a_writer_has_left_that_died_is_a_fault_until_the_next_one_writes(
     place: SQLite,
 ) -> None:
     place.run("CREATE TABLE t (a INTEGER, b TEXT)", "INSERT INTO t VALUES (1, 'x')")
-    left = SQLite(place.path.parent)
-    left.path = place.path.with_name("left.db")
+    left = SQLite(place.path.parent, "left.db")
     with contextlib.closing(sqlite3.connect(place.path, isolation_level=None)) as writer:
         for statement in ("PRAGMA cache_size = 1", "BEGIN", "UPDATE t SET b = 'y'"):
             writer.execute(statement)
@@ -320,8 +317,7 @@ def test_what_a_writer_has_left_that_died_is_a_fault_until_the_next_one_writes(
 def test_wal_mode_on_a_read_only_mount_says_what_to_do(tmp_path: Path) -> None:
     folder = tmp_path / "mount"
     folder.mkdir()
-    database = SQLite(folder)
-    database.path = folder / "a.db"
+    database = SQLite(folder, "a.db")
     database.run("PRAGMA journal_mode = wal", "CREATE TABLE t (a INTEGER)")
     url = f"sqlite:///{database.path}"
     code = f"from bsjoin.sources import sql\nprint(sql({url!r}, table='t').schema)"
@@ -341,8 +337,7 @@ def test_wal_mode_on_a_read_only_mount_says_what_to_do(tmp_path: Path) -> None:
 
 
 def test_a_relative_path_is_the_drivers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    database = SQLite(tmp_path)
-    database.path = tmp_path / "a.db"
+    database = SQLite(tmp_path, "a.db")
     database.run("CREATE TABLE t (a INTEGER)")
     monkeypatch.chdir(tmp_path)
     source = sql("sqlite:///a.db", table="t")
