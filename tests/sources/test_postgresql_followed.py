@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +17,9 @@ from sqlite_files import in_sqlite
 
 import bsjoin
 from bsjoin import BatchTable, Full
-from bsjoin.build import apply as applying
-from bsjoin.errors import ArgumentError, SourceError
+from bsjoin.errors import ArgumentError
 from bsjoin.following.source import FollowedTable
 from bsjoin.sources import sql
-from bsjoin.storage import versions
 
 pytestmark = pytest.mark.usefixtures("interpreted")
 
@@ -79,15 +76,7 @@ STATEMENTS = (
 )
 
 
-@pytest.mark.parametrize(
-    ("way", "looks_at"),
-    [
-        ("logical", [STATEMENTS[0] + STATEMENTS[1]]),
-        pytest.param("logical", STATEMENTS, marks=pytest.mark.long),
-        pytest.param("xmin", STATEMENTS, marks=pytest.mark.long),
-    ],
-    ids=["one look", "logical", "xmin"],
-)
+@pytest.mark.parametrize("way", ["logical", pytest.param("xmin", marks=pytest.mark.long)])
 def test_the_table_is_what_a_build_would_be(
     spark: SparkSession,
     postgresql: PostgreSQL,
@@ -95,103 +84,16 @@ def test_the_table_is_what_a_build_would_be(
     tmp_path: Path,
     builds: list[str],
     way: Any,
-    looks_at: Sequence[list[str]],
 ) -> None:
     prices = sql(postgresql.url, table="prices", changes=way)
     source, table, looks = followed(spark, prices, tmp_path / "table", READ)
     assert source.columns == ["k", "v", "at", "local", "n", "id"]
-    for statements in looks_at:
+    for statements in STATEMENTS:
         run(*statements)
         looks.look()
         check(source, table)
     assert len(builds) == 1
-    assert (figures(table).applied, figures(table).read_whole) == (len(looks_at), 0)
-
-
-@pytest.mark.long
-def test_an_application_that_crashes_and_two_with_the_same_store(
-    spark: SparkSession,
-    postgresql: PostgreSQL,
-    run: Callable[..., None],
-    tmp_path: Path,
-    builds: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    prices = sql(postgresql.url, table="prices", changes="logical")
-    source, table, looks = followed(spark, prices, tmp_path / "table", READ)
-    # A crash before a version is published: what was read is asked for again.
-    publish = versions.publish
-
-    class Killed(BaseException):
-        pass
-
-    def before(*_: Any, **__: Any) -> Any:
-        raise Killed
-
-    run("INSERT INTO prices (id, k) VALUES (30, 1)")
-    monkeypatch.setattr(applying.versions, "publish", before)
-    with pytest.raises(Killed):
-        looks.look()
-    monkeypatch.setattr(applying.versions, "publish", publish)
-    looks.look()
-    check(source, table)
-    assert len(builds) == 1
-    # Another process begins with the stored table, and the first one goes on.
-    run("INSERT INTO prices (id, k) VALUES (40, 1)")
-    prices = sql(postgresql.url, table="prices", changes="logical")
-    _, table, others = followed(spark, prices, tmp_path / "table", READ)
-    assert len(builds) == 2
-    for number, who in enumerate((others, looks)):
-        run(f"UPDATE prices SET v = 'x{number}' WHERE id = {1 + number}")
-        who.look()
-    check(source, table)
-    assert len(builds) == 2
-    number = table.version
-    for who in (others, looks) * 2:
-        who.look()
-    assert table.version == number  # nobody takes back what the other has published
-
-
-@pytest.mark.long
-def test_what_the_server_has_not_kept_is_a_hole(
-    spark: SparkSession,
-    postgresql: PostgreSQL,
-    run: Callable[..., None],
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """A connection that was lost, and with it the slot."""
-
-    def begun(**options: bool) -> tuple[Any, BatchTable, Any]:
-        prices = sql(postgresql.url, table="prices", changes="logical")
-        return followed(spark, prices, tmp_path / "table", READ, **options)
-
-    source, table, looks = begun()
-    strict = table._following(source, replace(table._options, fail_on_data_loss=True))
-    number = table.version
-    run(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'bsjoin'",
-        "INSERT INTO prices (id, k) VALUES (50, 1)",
-    )
-    with pytest.raises(SourceError, match=r"fail_on_data_loss=True .* is not kept"):
-        strict.look()
-    assert table.version == number
-    assert "is not kept" in str(figures(table).last_error)
-    looks.look()
-    check(source, table)
-    found = figures(table)
-    assert found.read_whole == 1
-    assert "is not kept" in str(found.read_whole_why)
-    assert "cannot be read, so it is read whole" in caplog.text
-    run("DELETE FROM prices WHERE id = 50")
-    looks.look()
-    check(source, table)
-    found = figures(table)
-    assert (found.read_whole, found.applied) == (1, 1)
-    # The stored table of a program that starts again.
-    run("INSERT INTO prices (id, k) VALUES (51, 1)")
-    with pytest.raises(SourceError, match=r"fail_on_data_loss=True .* is not kept"):
-        begun(fail_on_data_loss=True)
+    assert (figures(table).applied, figures(table).read_whole) == (2, 0)
 
 
 def test_a_stream_gets_each_commit(

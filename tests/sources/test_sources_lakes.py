@@ -21,11 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pyiceberg.catalog
 import pytest
-from lake_files import UTC, every_type, write_delta
+from lake_files import PLACES, UTC, every_type, write_delta
 from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.transforms import (
     BucketTransform,
     DayTransform,
+    IdentityTransform,
     MonthTransform,
     TruncateTransform,
     YearTransform,
@@ -42,7 +43,7 @@ from pyiceberg.types import (
 )
 from pyspark.sql import DataFrame, SparkSession
 from source_stands import Iceberg, matching, rows
-from spark_samples import Feed, cycles, soon
+from spark_samples import Feed
 
 import bsjoin
 from bsjoin.errors import ArgumentError, ColumnError, DataError, SourceError
@@ -56,13 +57,6 @@ TABLE = every_type(120)
 KEYS = [name for name in TABLE.column_names if name not in ("nested", "pairs")]
 
 
-@pytest.fixture
-def catalog(tmp_path: Path) -> Catalog:
-    found = load_catalog(**Iceberg(tmp_path).properties)
-    found.create_namespace("shop")
-    return found
-
-
 def lake(kind: str, folder: Path, table: pa.Table = TABLE, parts: int = 6) -> Source:
     """A table in several files, sorted by nothing."""
     size = -(-len(table) // parts)
@@ -71,13 +65,11 @@ def lake(kind: str, folder: Path, table: pa.Table = TABLE, parts: int = 6) -> So
         for part in slices:
             deltalake.write_deltalake(str(folder / "t"), part, mode="append")
         return delta(folder / "t")
-    properties = Iceberg(folder).properties
-    catalog = load_catalog(**properties)
-    catalog.create_namespace("shop")
-    made = catalog.create_table("shop.t", table.schema)
+    stand = Iceberg(folder)
+    made = stand.catalog.create_table("shop.t", table.schema)
     for part in slices:
         made.append(part)
-    return iceberg("shop.t", catalog=properties)
+    return iceberg("shop.t", catalog=stand.properties)
 
 
 @pytest.mark.parametrize("kind", ["delta", "iceberg"])
@@ -296,7 +288,7 @@ def test_versions_stay_or_are_followed_and_columns_may_come_and_go(
     source = lake(kind, tmp_path, first, parts=1)
     source.renewed_every_s = 0  # type: ignore[attr-defined]
     assert source.schema.names == ["k", "v", "w"]
-    properties = Iceberg(tmp_path).properties
+    stand = Iceberg(tmp_path)
     more = pa.table({"k": pa.array([2, 3], pa.int64()), "v": ["B", "c"], "u": [1.0, 2.0]})
     if kind == "delta":
         pinned = delta(tmp_path / "t", version=0)
@@ -304,14 +296,14 @@ def test_versions_stay_or_are_followed_and_columns_may_come_and_go(
         deltalake.write_deltalake(path, more, mode="append", schema_mode="merge")
         again: Source = delta(path)
     else:
-        made = load_catalog(**properties).load_table("shop.t")
-        number = made.current_snapshot().snapshot_id  # type: ignore[union-attr]
-        pinned = iceberg("shop.t", catalog=properties, snapshot=number)
+        made = stand.catalog.load_table("shop.t")
+        number = made.current_snapshot().snapshot_id
+        pinned = iceberg("shop.t", catalog=stand.properties, snapshot=number)
         with made.update_schema() as update:
             update.add_column("u", DoubleType())
             update.rename_column("v", "renamed")
         made.append(more.rename_columns(["k", "renamed", "u"]))
-        again = iceberg("shop.t", catalog=properties)
+        again = iceberg("shop.t", catalog=stand.properties)
     two = pa.table({"k": pa.array([2, 3], pa.int64())})
     assert pinned.lookup(two).to_pylist() == [{"k": 2, "v": "b", "w": "y"}]
     assert pinned.size() == 2
@@ -365,6 +357,21 @@ def test_hidden_partitions_of_iceberg_and_rows_that_were_deleted(
         assert rows(source.lookup(asked), ["name"]) == rows(matching(left, asked), ["name"])
     asked = table.select(["name", "k"]).slice(0, 80)
     assert rows(source.lookup(asked), ["at"]) == rows(matching(left, asked), ["at"])
+
+
+@pytest.mark.long
+def test_partitions_of_iceberg_have_any_value(catalog: Catalog, tmp_path: Path) -> None:
+    """Of which paths are made, and read again."""
+    table = pa.table({"k": range(len(PLACES)), "part": PLACES})
+    made = catalog.create_table("shop.t", table.schema)
+    with made.update_spec() as spec:
+        spec.add_field("part", IdentityTransform(), "part_of")
+    made.append(table)
+    source = iceberg("shop.t", catalog=Iceberg(tmp_path).properties)
+    assert rows(pa.Table.from_batches(source.scan())) == rows(table)
+    for row in range(len(PLACES)):
+        asked = table.slice(row, 1)
+        assert source.lookup(asked.select(["part"]), ["k"])["k"].equals(asked["k"]), PLACES[row]
 
 
 def test_metadata_of_a_hadoop_catalogue_may_be_compressed(catalog: Catalog, tmp_path: Path) -> None:
@@ -476,6 +483,7 @@ def test_a_snapshot_of_iceberg_has_its_own_columns(catalog: Catalog, tmp_path: P
     for source in (
         iceberg("shop.t", catalog=properties, snapshot=number), iceberg(file, snapshot=number)
     ):  # fmt: skip
+        assert source.table_changes() is None  # it is always the same
         assert rows(pa.Table.from_batches(source.scan())) == rows(table)
         for ids in ([5], range(3, 48)):
             asked = pa.table({"k": pa.array(ids, pa.int64())})
@@ -517,7 +525,7 @@ def test_a_table_of_iceberg_is_dropped_and_made_again(tmp_path: Path) -> None:
     source.renewed_every_s = 0  # type: ignore[attr-defined]
     asked = pa.table({"k": pa.array([2], pa.int64())})
     assert source.lookup(asked)["v"].to_pylist() == ["b"]
-    writer = load_catalog(**Iceberg(tmp_path).properties)
+    writer = Iceberg(tmp_path).catalog
     writer.drop_table("shop.t")
     for _ in range(2):
         with pytest.raises(TransientSourceError, match="NoSuchTableError"):
@@ -779,56 +787,6 @@ def test_a_version_is_that_of_the_snapshot_that_is_held(tmp_path: Path) -> None:
     assert (newest.version, newest.committed_at_us) == ("2", None)
 
 
-@pytest.mark.parametrize(
-    ("kinds", "values"),
-    [(["iceberg"], "bc"), pytest.param(["delta", "iceberg"], "bcd", marks=pytest.mark.long)],
-    ids=["one", "both"],
-)
-def test_a_stream_follows_each_version(
-    spark: SparkSession,
-    feed: Feed,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    kinds: list[str],
-    values: str,
-) -> None:
-    """At last also of tables that are dropped and made again."""
-    monkeypatch.setattr("bsjoin.following.looks._PAUSES_OF_WHOLE_READS", 0.0)
-    monkeypatch.setattr("bsjoin.following.looks._SHARE", 1.0)
-    table = pa.table({"k": pa.array([1, 2], pa.int64()), "v": ["a", "b"]})
-    sources = [lake(kind, tmp_path, table, parts=1) for kind in kinds]
-    sources[0].opened_every_s = 0  # type: ignore[attr-defined]
-    cache, joined = bsjoin.Full(refresh="on_commit"), feed.stream
-    for source in sources:
-        joined = bsjoin.join(joined, source, "k", how="left", cache=cache, suffix="_2")
-    query = feed.start(joined)
-    catalog = load_catalog(**Iceberg(tmp_path).properties)
-    for value in values:
-        rows = table.set_column(1, "v", [["a", value]])
-        if value == "c":
-            catalog.load_table("shop.t").overwrite(rows)
-            if "delta" in kinds:
-                deltalake.write_deltalake(str(tmp_path / "t"), rows, mode="overwrite")
-        elif value == "d":
-            shutil.rmtree(tmp_path / "t")
-            deltalake.write_deltalake(str(tmp_path / "t"), rows)
-            catalog.drop_table("shop.t")
-            catalog.create_table("shop.t", table.schema).append(rows)
-        wanted = [(2, *[value] * len(kinds)), (3, *[None] * len(kinds))]
-        soon(lambda: feed.turn(query, 2, 3), wanted)
-    found = [cycle.refresh for cycle in cycles(query)[-len(kinds) :]]
-    query.stop()
-    for kind, refresh in zip(kinds, found, strict=True):
-        assert refresh.newest.source.startswith(f"the {kind.title()} table ")
-        assert refresh.newest.committed_at_us is not None
-    # What is always the same is not followed.
-    number = catalog.load_table("shop.t").metadata.current_snapshot_id
-    pinned = iceberg("shop.t", catalog=Iceberg(tmp_path).properties, snapshot=number)
-    for source in (delta(tmp_path / "t", version=0), pinned)[-len(kinds) :]:
-        with pytest.raises(ArgumentError, match="without a number of their version"):
-            bsjoin.join(feed.stream, source, "k", cache=cache)
-
-
 def test_a_table_that_is_kept_for_the_next_micro_batch_is_not_asked_for_again(
     spark: SparkSession,
     feed: Feed,
@@ -858,6 +816,8 @@ def test_a_table_that_is_kept_for_the_next_micro_batch_is_not_asked_for_again(
     query.stop()
     assert found == [[(1, "a"), (2, "b")]] * 3
     assert (len(asked), len(builds)) == (1, 1)
+    with pytest.raises(ArgumentError, match="without a number of their version"):
+        bsjoin.join(feed.stream, delta(tmp_path / "t", version=0), "k", cache=cache)
     # What follows it ends when another query begins.
     keys, other = spark.range(3).toDF("k"), Feed(spark, tmp_path / "next")
     other.add(1)
