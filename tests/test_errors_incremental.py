@@ -163,11 +163,6 @@ def test_only_keys_of_a_source_in_a_join_can_be_invalidated(tmp_path: Path, aske
 # The call of a join
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Model:
-    return Model(tmp_path / "model", planes([1, 2]))
-
-
 def test_a_table_that_is_no_source_cannot_be_queried_for_keys(
     spark: SparkSession, tmp_path: Path
 ) -> None:
