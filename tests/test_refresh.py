@@ -249,3 +249,17 @@ def test_the_session_of_a_micro_batch_sees_that_its_query_runs(
     assert seen == [True]
     assert "is down" in caplog.text
     assert "s3cr3t" not in caplog.text
+
+
+def test_a_refresh_that_was_due_without_a_query_comes_with_the_next(
+    spark: SparkSession, feed: Feed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("bsjoin.build.refresh._MISSED_LOOK_S", 0.01)
+    refreshed, intervals = threading.Event(), [0.01]
+    interval = lambda: intervals.pop() if intervals else 3600.0  # noqa: E731
+    stop = start_refreshing(spark, refreshed.set, interval, "table")
+    soon(lambda: intervals, [])
+    assert not refreshed.wait(0.2)
+    feed.start(feed.stream)
+    assert refreshed.wait(30)
+    stop.set()

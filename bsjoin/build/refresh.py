@@ -14,6 +14,8 @@ from bsjoin.spark.session import any_query_active, is_connect
 
 _log = logging.getLogger("bsjoin")
 
+_MISSED_LOOK_S = 5.0
+
 
 def start_refreshing(
     spark: SparkSession,
@@ -23,8 +25,9 @@ def start_refreshing(
 ) -> threading.Event:
     """Call ``refresh`` every so often in a background thread while any stream is active.
 
-    The thread ends with the session. A refresh that fails is logged and tried again after the
-    next interval; the streams go on with the version they have.
+    The thread ends with the session. A refresh that was due without a stream comes with the next
+    one. One that fails is logged and tried again after the next interval; the streams go on with
+    the version they have.
 
     Returns:
         An event; set it to end the thread.
@@ -32,14 +35,13 @@ def start_refreshing(
     stop = threading.Event()
 
     def run() -> None:
-        def pause_s() -> float:
-            wanted_s = interval_s() if callable(interval_s) else interval_s
-            return min(wanted_s, threading.TIMEOUT_MAX)
-
-        while not stop.wait(pause_s()):
+        longest_s = threading.TIMEOUT_MAX
+        while not stop.wait(min(interval_s() if callable(interval_s) else interval_s, longest_s)):
+            longest_s = threading.TIMEOUT_MAX
             if not any_query_active(spark):
                 if _gone(spark):
                     return
+                longest_s = _MISSED_LOOK_S
                 continue
             try:
                 refresh()
