@@ -497,6 +497,12 @@ def vacuum(location: StorageLocation, keep_from_us: int, keep: int) -> list[int]
     expendable = frozenset().union(*(one.folders for one in gone))
     for folder in sorted(expendable - kept):
         location.remove(folder)
+    with contextlib.suppress(FileNotFoundError):  # removed at this moment
+        # A compaction leaves segments where they are. What one version lacks later ones do, too.
+        needed = {name for name, _, _ in _read(location, least).files} if gone else set()
+        for folder in sorted(expendable & kept):
+            for file in {f"{folder}/{name}" for name in location.names(folder)} - needed:
+                location.remove(file)
     return [one.version for one in gone]
 
 
