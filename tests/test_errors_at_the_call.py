@@ -361,3 +361,9 @@ def test_a_table_answers_what_it_was_built_for(
     for _ in range(2):
         bsjoin.join(stream, ranges, on="k", when=Band("p", "q", 1, 1), cache=options)
     assert [version.number for version in BatchTable.open(path).versions()] == [1]
+
+
+def test_an_error_is_still_found_under_its_old_name() -> None:
+    for old, new in bsjoin.errors._RENAMED.items():
+        with pytest.warns(DeprecationWarning, match=new):
+            assert getattr(bsjoin.errors, old) is getattr(bsjoin.errors, new)
