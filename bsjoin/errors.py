@@ -31,6 +31,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
+import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -57,6 +58,11 @@ __all__ = [
     "cause_of",
 ]
 
+_RENAMED = {
+    "NotATableError": "TableNotFoundError",
+    "OtherKeysError": "TableMismatchError",
+    "VersionGoneError": "VersionNotFoundError",
+}
 _RAISED = re.compile(r"\b(bsjoin(?:\.\w+)+)\.(\w+): ")
 _END = re.compile(
     r"\n\s*at |\n(?:\n?Traceback |\n?During handling |\n?The above exception |\n?Driver stacktrace:"
@@ -190,6 +196,15 @@ class NotReportedWarning(UserWarning):
         >>> with warnings.catch_warnings():  # around the call of progress
         ...     warnings.simplefilter("ignore", NotReportedWarning)
     """
+
+
+def __getattr__(name: str) -> Any:
+    """An error under the name that it had in earlier releases."""
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    new = _RENAMED[name]
+    warnings.warn(f"{name} is called {new} now", DeprecationWarning, stacklevel=2)
+    return globals()[new]
 
 
 def cause_of(exception: BaseException) -> BSJoinError | None:
