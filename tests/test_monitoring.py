@@ -688,7 +688,7 @@ def servlet(spark: SparkSession, listener: monitoring.PrometheusListener) -> dic
     jvm: Any = spark._jvm
     published = listener._published or servlet.__dict__["held"]
     servlet.__dict__["held"] = published
-    return snapshot(jvm, member(published, "system"), "_driver_bsjoin__")
+    return snapshot(jvm, member(published, "sharedIn"), "_driver_bsjoin__")
 
 
 def snapshot(jvm: Any, system: Any, part: str) -> dict[str, float]:

@@ -12,6 +12,9 @@ from scheduling import Resources, Worker
 DEFAULT, ROUND_ROBIN, GS_BFD, CETSA, LBA_CE = "Default", "RR", "GS-BFD", "CETSA", "LBA-CE"
 WAYS = (DEFAULT, ROUND_ROBIN, GS_BFD, CETSA, LBA_CE)
 
+# Table 3 of CETSA and LBA-CE: nodes by priority; "11 ... 14" are l1 ... l4.
+PRIORITY = ("m3", "m2", "m4", "l1", "l3", "l4", "xl1", "l2", "xl4", "xl3", "xl2")
+
 # Tables 5 and 6: seconds for 1, 2 ... 10 million records at 60,000 records/s.
 EXECUTION_S = {
     "Wordcount": {
